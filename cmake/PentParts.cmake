@@ -6,8 +6,10 @@ target_compile_options(pent_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual
 # ccache needs to see a precompiled header's name, not its absolute path in the preprocessed text.
 target_compile_options(pent_flags INTERFACE -fpch-preprocess)
 target_link_libraries(pent_flags INTERFACE Threads::Threads fmt::fmt)
-find_program(MOLD mold)
-if(MOLD)
+# mold links in a tenth of a second; older compilers do not know it.
+include(CheckLinkerFlag)
+check_linker_flag(CXX "-fuse-ld=mold" PENT_HAS_MOLD)
+if(PENT_HAS_MOLD)
   target_link_options(pent_flags INTERFACE -fuse-ld=mold)
 endif()
 if(PENT_SANITIZE)
@@ -27,8 +29,11 @@ function(pent_use_pch target)
     file(WRITE "${CMAKE_BINARY_DIR}/pent_pch.cpp" "")
     add_library(pent_pch STATIC "${CMAKE_BINARY_DIR}/pent_pch.cpp")
     target_link_libraries(pent_pch PUBLIC pent_flags Libtorch::cpu)
-    target_precompile_headers(pent_pch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/pch.h")
+    # By name, not by path: the text that is compiled is the same in every clone.
+    target_include_directories(pent_pch PRIVATE "${CMAKE_SOURCE_DIR}/cmake")
+    target_precompile_headers(pent_pch PRIVATE <penteract_pch.h>)
   endif()
+  target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}/cmake")
   target_precompile_headers(${target} REUSE_FROM pent_pch)
 endfunction()
 
