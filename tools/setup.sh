@@ -1,0 +1,71 @@
+# Sourced by ./dev: what is missing on this machine is installed, what is there is left alone.
+# Needs the working directory to be the root of the checkout, and the functions heading and fail of ./dev.
+
+# Prints the packages of the given groups of tools/packages.txt that are not there.
+missing_packages() {
+  local group package sign found
+  while read -r group package sign; do
+    [[ " $* " == *" $group "* ]] || continue
+    case $sign in
+      cmd:*) command -v "${sign#cmd:}" >/dev/null && found=yes || found= ;;
+      inc:*) [[ -e /usr/include/${sign#inc:} || -e /usr/local/include/${sign#inc:} ]] && found=yes || found= ;;
+      file:*) [[ -e ${sign#file:} ]] && found=yes || found= ;;
+      py:*) python3 -c "import ${sign#py:}" 2>/dev/null && found=yes || found= ;;
+      *) fail 1 "tools/packages.txt: what is \"$sign\" of $package?" ;;
+    esac
+    [[ $found ]] || echo "$package"
+  done < <(grep -v '^#' tools/packages.txt)
+}
+
+# install_packages GROUP…: with apt as root or by sudo without a password; else prints the line to run and exits 2.
+install_packages() {
+  local missing as_root=() log=.deps/apt.log
+  missing=$(missing_packages "$@" | tr '\n' ' ')
+  missing=${missing% }
+  [[ $missing ]] || return 0
+  command -v apt-get >/dev/null ||
+    fail 2 "these Debian packages, or what they are called here, are missing: $missing"
+  if [[ $(id -u) != 0 ]]; then
+    if ! sudo -n true 2>/dev/null; then
+      echo "Some packages are missing, and installing them takes root. Run this, then the same command again:" >&2
+      echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $missing" >&2
+      exit 2
+    fi
+    as_root=(sudo -n)
+  fi
+  heading "packages: installing with apt (its output: $log): $missing"
+  mkdir -p .deps
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300
+    -o Acquire::Retries=3)
+  # The package list is split on purpose.
+  # shellcheck disable=SC2086
+  if ! { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then
+    tail -n 20 "$log" >&2
+    fail 1 "apt could not install what is missing; the end of its output is above"
+  fi
+  hash -r
+  missing=$(missing_packages "$@" | tr '\n' ' ')
+  [[ ! $missing ]] || fail 1 "apt installed, and yet this is not found: $missing"
+}
+
+# .deps/venv with the wheels of tools/requirements.txt. A stamp that names the list makes a second call do nothing.
+install_wheels() {
+  local stamp=.deps/venv/penteract-requirements wanted requirement attempt
+  wanted=$(grep -v '^#' tools/requirements.txt)
+  [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && return 0
+  heading "libtorch: wheels into .deps/venv (1.3 GB on disk, once)"
+  mkdir -p .deps
+  [[ -x .deps/venv/bin/python3 ]] && .deps/venv/bin/python3 -c 'import pip' 2>/dev/null ||
+    { rm -rf .deps/venv; python3 -m venv .deps/venv; } ||
+    fail 1 "python3 -m venv .deps/venv failed"
+  for requirement in $wanted; do
+    # One at a time: what has arrived stays when a later one fails.
+    for attempt in 1 2 3 4 5; do
+      .deps/venv/bin/python3 -m pip --disable-pip-version-check install --no-deps "$requirement" </dev/null && break
+      [[ $attempt != 5 ]] || fail 1 "pip could not install $requirement; run the same command to go on from here"
+      echo "again in $((attempt * 5)) s ($attempt of 4)" >&2
+      sleep $((attempt * 5))
+    done
+  done
+  echo "$wanted" >"$stamp"
+}
