@@ -1,4 +1,5 @@
 # Sourced by ./dev: what is missing on this machine is installed, what is there is left alone.
+# The wheels are not byte-compiled: nothing but pip is run from them.
 # Needs the working directory to be the root of the checkout, and the functions heading and fail of ./dev.
 
 # Prints the packages of the given groups of tools/packages.txt that are not there.
@@ -61,7 +62,7 @@ install_wheels() {
   for requirement in $wanted; do
     # One at a time: what has arrived stays when a later one fails.
     for attempt in 1 2 3 4 5; do
-      .deps/venv/bin/python3 -m pip --disable-pip-version-check install --no-deps "$requirement" </dev/null && break
+      .deps/venv/bin/python3 -m pip --disable-pip-version-check install --no-compile --no-deps "$requirement" </dev/null && break
       [[ $attempt != 5 ]] || fail 1 "pip could not install $requirement; run the same command to go on from here"
       echo "again in $((attempt * 5)) s ($attempt of 4)" >&2
       sleep $((attempt * 5))
