@@ -18,6 +18,22 @@ missing_packages() {
   done < <(grep -v '^#' tools/packages.txt)
 }
 
+# Older ones lack libtomlplusplus, and their compilers are too old for C++20.
+check_release() {
+  local id version oldest
+  [[ -r /etc/os-release ]] || return 0
+  # shellcheck source=/dev/null
+  read -r id version < <(source /etc/os-release && echo "${ID:-} ${VERSION_ID:-}")
+  case $id in
+    debian) oldest=12 ;;
+    ubuntu) oldest=24.04 ;;
+    *) return 0 ;;
+  esac
+  # Debian's testing has no number.
+  [[ ! $version || $(printf '%s\n' "$oldest" "$version" | sort -V | head -n 1) == "$oldest" ]] ||
+    fail 2 "this is $id $version; the oldest that serve are Debian 12 and Ubuntu 24.04"
+}
+
 # install_packages GROUP…: with apt as root or by sudo without a password; else prints the line to run and exits 2.
 install_packages() {
   local missing as_root=() log=.deps/apt.log
@@ -26,6 +42,7 @@ install_packages() {
   [[ $missing ]] || return 0
   command -v apt-get >/dev/null ||
     fail 2 "these Debian packages, or what they are called here, are missing: $missing"
+  check_release
   if [[ $(id -u) != 0 ]]; then
     if ! sudo -n true 2>/dev/null; then
       echo "Some packages are missing, and installing them takes root. Run this, then the same command again:" >&2
