@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./dev: what is missing on this machine is installed, what is there is left alone.
 # The wheels are not byte-compiled: nothing but pip is run from them.
 # Needs the working directory to be the root of the checkout, and the functions heading and fail of ./dev.
