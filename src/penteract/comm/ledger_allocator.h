@@ -14,7 +14,7 @@ namespace penteract::comm {
 // Takes over ATen's CPU storage, once a process; later calls do nothing.
 void install_ledger_allocator();
 
-// Free blocks kept for reuse, of the whole process; at most a quarter of the machine's memory by default.
+// Free blocks kept for reuse, of the whole process; by default at most 4 GiB and an eighth of the machine's memory.
 uint64_t cached_block_bytes();
 void set_max_cached_block_bytes(uint64_t bytes);
 
