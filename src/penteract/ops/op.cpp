@@ -52,25 +52,26 @@ const at::Tensor& Op::saved(size_t index) const {
   return saved_[index];
 }
 
-bool needs_graph(const std::vector<at::Tensor>& inputs) {
-  if (!at::GradMode::is_enabled()) return false;
-  for (const auto& input : inputs) {
-    if (input.requires_grad()) return true;
+std::vector<at::Tensor> record(const std::shared_ptr<Op>& op, const std::vector<at::Tensor>& inputs,
+                               const std::function<std::vector<at::Tensor>(bool keep)>& forward) {
+  bool graph = false;
+  for (const auto& input : inputs) graph |= input.requires_grad();
+  graph = graph && at::GradMode::is_enabled();
+  std::vector<at::Tensor> outputs;
+  {
+    at::AutoGradMode off(false);
+    outputs = forward(graph);
   }
-  return false;
-}
-
-std::vector<at::Tensor> attach(std::shared_ptr<Op> op, const std::vector<at::Tensor>& inputs,
-                               std::vector<at::Tensor> outputs) {
-  PENT_CHECK(needs_graph(inputs), "{}", op->name());
-  const std::shared_ptr<torch::autograd::Node> node(new OpNode(std::move(op)), torch::autograd::deleteNode);
+  if (!graph) return outputs;
+  const std::shared_ptr<torch::autograd::Node> node(new OpNode(op), torch::autograd::deleteNode);
   node->set_next_edges(torch::autograd::collect_next_edges(inputs));
   for (auto& output : outputs) torch::autograd::set_history(output, node);
   return outputs;
 }
 
-at::Tensor attach(std::shared_ptr<Op> op, const std::vector<at::Tensor>& inputs, at::Tensor output) {
-  return attach(std::move(op), inputs, std::vector<at::Tensor>{std::move(output)})[0];
+at::Tensor record_one(const std::shared_ptr<Op>& op, const std::vector<at::Tensor>& inputs,
+                      const std::function<at::Tensor(bool keep)>& forward) {
+  return record(op, inputs, [&](bool keep) { return std::vector<at::Tensor>{forward(keep)}; })[0];
 }
 
 void run_backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& grads) {

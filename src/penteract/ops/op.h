@@ -1,5 +1,5 @@
 // The one way an operator of ours enters autograd. A step of forward runs with gradients off, saves what backward
-// needs through save(), and attach() ties its outputs to its inputs with one autograd node.
+// needs through save(), and record() ties its outputs to its inputs with one autograd node.
 // Parameters are not autograd leaves: an operator with weights hands their gradients on itself (parallel/parameter.h).
 // Thread-safety: an Op belongs to one rank thread. Lifetime: held by the graph; what it saved goes with the backward.
 #pragma once
@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,7 +24,7 @@ class Op {
   virtual ~Op() = default;
   virtual const char* name() const = 0;
 
-  // The gradients of the inputs given to attach(), in that order; undefined where there is none.
+  // The gradients of the inputs given to record(), in that order; undefined where there is none.
   // grads: those of the outputs, contiguous as they come, undefined where an output was not used.
   // Runs in the rank's own thread, gradients off.
   virtual std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) = 0;
@@ -42,14 +43,14 @@ class Op {
   uint64_t saved_bytes_ = 0;
 };
 
-// True when an operator with these inputs must record itself: gradients are on and some input requires one.
-bool needs_graph(const std::vector<at::Tensor>& inputs);
-
-// Makes `op` the author of `outputs` (freshly computed, gradients off). REQUIRES: needs_graph(inputs).
-// Inputs without gradient (integer tensors, weights) are not passed. Returns the outputs, now in the graph.
-std::vector<at::Tensor> attach(std::shared_ptr<Op> op, const std::vector<at::Tensor>& inputs,
-                               std::vector<at::Tensor> outputs);
-at::Tensor attach(std::shared_ptr<Op> op, const std::vector<at::Tensor>& inputs, at::Tensor output);
+// Computes the outputs of `op` with gradients off and, where gradients are on and an input requires one, makes op their
+// author. forward(keep) returns fresh tensors and saves for backward only when keep is true. Inputs without gradient
+// (integer tensors, weights) are not passed.
+std::vector<at::Tensor> record(const std::shared_ptr<Op>& op, const std::vector<at::Tensor>& inputs,
+                               const std::function<std::vector<at::Tensor>(bool keep)>& forward);
+// The same for one output.
+at::Tensor record_one(const std::shared_ptr<Op>& op, const std::vector<at::Tensor>& inputs,
+                      const std::function<at::Tensor(bool keep)>& forward);
 
 // Runs the backward from `roots` with gradients `grads` in this thread. REQUIRES: autograd's worker threads off here.
 void run_backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& grads);

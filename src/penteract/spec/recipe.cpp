@@ -50,8 +50,9 @@ Status read_run(ConfigTable& t, RunSpec& run) {
   return t.get("threads", run.threads, 1, 4096);
 }
 
-Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given) {
+Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, const LayoutOverride& override) {
   topology::LayoutRequest request;
+  if (override.ranks > 0) run.ranks = override.ranks, ranks_given = true;
   constexpr int kMax = 1 << 20;
   PENT_TRY(t.get("tp", request.tp, 1, kMax));
   PENT_TRY(t.get("pp", request.pp, 1, kMax));
@@ -68,6 +69,10 @@ Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given) {
     request.sp = sp ? 1 : 0;
   } else {
     t.find("sp");
+  }
+  if (!override.layout.empty()) {
+    PENT_ASSIGN(request, topology::parse_layout(override.layout));
+    ranks_given = override.ranks > 0;
   }
   PENT_ASSIGN(run.layout, topology::complete_layout(request, ranks_given ? run.ranks : 0));
   run.ranks = run.layout.num_ranks();
@@ -208,12 +213,12 @@ std::string lr_schedule_name(LrSchedule s) {
   return kNames[static_cast<int>(s)];
 }
 
-Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model) {
+Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, const LayoutOverride& override) {
   RunSpec run;
   const bool ranks_given = doc.section("run").has("ranks");
   PENT_TRY(read_run(doc.section("run"), run));
   PENT_TRY(read_model(doc.section("model"), run));
-  PENT_TRY(read_layout(doc.section("layout"), run, ranks_given));
+  PENT_TRY(read_layout(doc.section("layout"), run, ranks_given, override));
 
   ConfigTable& train = doc.section("train");
   PENT_TRY(train.require("steps"));
@@ -273,9 +278,10 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model) {
   return run;
 }
 
-Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model) {
+Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model,
+                            const LayoutOverride& override) {
   PENT_ASSIGN(ConfigDocument document, read_toml(path, sets));
-  return read_recipe(std::move(document), read_model);
+  return read_recipe(std::move(document), read_model, override);
 }
 
 std::string to_toml(const RunSpec& run, const std::string& model_keys) {

@@ -15,9 +15,16 @@ namespace penteract::spec {
 // Reads the keys of [model] into run.family and run.model. run.model.vocab_size may stay 0: the tokenizer's then.
 using ModelReader = std::function<Status(ConfigTable& table, RunSpec& run)>;
 
+// --layout and --ranks of a command line. A layout replaces the recipe's [layout] as a whole, and then run.ranks too.
+struct LayoutOverride {
+  std::string layout;  // "" = the recipe's
+  int ranks = 0;       // 0 = the recipe's, or what the axes multiply to
+};
+
 // Reads a document; unknown, misplaced or unused keys are errors. The layout is completed for run.ranks.
-Result<RunSpec> read_recipe(ConfigDocument document, const ModelReader& read_model);
-Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model);
+Result<RunSpec> read_recipe(ConfigDocument document, const ModelReader& read_model, const LayoutOverride& override = {});
+Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model,
+                            const LayoutOverride& override = {});
 
 // The recipe with every default written out; `model_keys` are the lines of [model].
 std::string to_toml(const RunSpec& run, const std::string& model_keys);

@@ -1,0 +1,48 @@
+#include "penteract/cli/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "penteract/base/json.h"
+#include "penteract/base/log.h"
+#include "penteract/base/toml.h"
+
+namespace penteract::cli {
+
+void add_common(CLI::App& app, CommonOptions& o) {
+  app.add_flag("--json", o.json, "one JSON document on stdout, everything else on stderr");
+  app.add_flag("-v,--verbose", o.verbose, "more lines about what is done");
+}
+
+void add_run_options(CLI::App& app, RunOptions& o) {
+  app.add_option("--layout", o.layout, "axes, for example tp=2,pp=2,dp=2,ep=4")->type_name("L");
+  app.add_option("--ranks", o.ranks, "number of ranks (threads of this process)")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--device", o.device, "cpu")->type_name("D");
+  app.add_option("--precision", o.precision, "fp64, fp32 or bf16")->type_name("R");
+  // One value an option: a value may itself hold commas and brackets.
+  app.add_option("--set", o.sets, "any recipe key: section.key=value (repeatable)")->type_name("KEY=VALUE")->allow_extra_args(false);
+}
+
+Result<std::vector<std::string>> sets_of(const RunOptions& o) {
+  if (!o.device.empty() && o.device != "cpu") {
+    return Error{ErrorCode::recipe_unsupported, fmt::format("device \"{}\" is not supported in this version", o.device), "--device", "use cpu"};
+  }
+  std::vector<std::string> sets = o.sets;
+  if (!o.precision.empty()) sets.push_back("precision.recipe=" + toml_quote(o.precision));
+  return sets;
+}
+
+spec::LayoutOverride layout_override(const RunOptions& o) { return {o.layout, o.ranks}; }
+
+int fail(const Error& error, const CommonOptions& o) {
+  const int code = static_cast<int>(exit_code(error.code));
+  log_error("{}", error.message());
+  if (o.json) {
+    const Json document = {{"error", {{"name", error_name(error.code)}, {"number", static_cast<int>(error.code)}, {"what", error.what}, {"culprit", error.culprit}, {"remedy", error.remedy}}}, {"exit_code", code}};
+    fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+  }
+  return code;
+}
+
+}  // namespace penteract::cli

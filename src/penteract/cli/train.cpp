@@ -1,0 +1,111 @@
+// penteract train RECIPE.toml
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "penteract/base/json.h"
+#include "penteract/base/log.h"
+#include "penteract/base/text.h"
+#include "penteract/cli/commands.h"
+#include "penteract/cli/options.h"
+#include "penteract/families/registry.h"
+#include "penteract/spec/legality.h"
+#include "penteract/spec/recipe.h"
+#include "penteract/train/loop.h"
+
+namespace penteract::cli {
+namespace {
+
+// Set by SIGTERM, SIGINT and SIGUSR1; looked at by every rank between steps. A signal handler can reach nothing else.
+std::atomic<bool> g_stop{false};
+
+void on_signal(int signal) {
+  g_stop.store(true);
+  // A second SIGINT or SIGTERM ends the process at once; what was saved stays whole.
+  if (signal != SIGUSR1) std::signal(signal, SIG_DFL);
+}
+
+Result<train::RunOutcome> run_training(const std::string& recipe, const RunOptions& options, const std::string& command_line) {
+  PENT_ASSIGN(const auto sets, sets_of(options));
+  PENT_ASSIGN(spec::RunSpec run, spec::load_recipe(recipe, sets, families::read_model, layout_override(options)));
+  PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
+  PENT_TRY(spec::check_layout(run.model, run.layout, run.global_batch));
+  PENT_ASSIGN(const families::Family* family, families::find_family(run.family));
+  PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
+  PENT_ASSIGN(const auto corpus, train::Corpus::open(run, tokenizer, directory.file("cache")));
+  const std::string resolved = spec::to_toml(run, family->write(run.model));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = run.threads > 0 ? run.threads : std::max(1, cores / run.ranks);
+  PENT_TRY(directory.write("recipe.toml", resolved));
+  PENT_TRY(directory.write("environment.json", train::environment_json(command_line, run.ranks, threads, topology::to_string(run.layout))));
+  log_info("{} ranks, {} thread{} each: {}", run.ranks, threads, threads == 1 ? "" : "s", topology::to_string(run.layout));
+
+  comm::WorldOptions world;
+  world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
+  world.intra_op_threads = threads;
+  world.on_flight_records = [&](const std::string& records) {
+    if (directory.write("logs/flight-records.txt", records).ok()) log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
+  };
+  train::RunOutcome outcome;
+  const train::RunInputs inputs{run, corpus, directory, resolved, g_stop, 0};
+  const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
+  if (!outcome.already_finished) PENT_TRY(directory.write("evidence.json", outcome.evidence.json()));
+  if (!status.ok()) return status.error();
+  return outcome;
+}
+
+void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
+  if (common.json) {
+    auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(nullptr); };
+    Json lines = Json::array();
+    for (const auto& line : o.lines) lines.push_back(Json::parse(line.json()));
+    const Json document = {{"resumed_from", o.resumed_from}, {"last_step", o.last_step}, {"already_finished", o.already_finished},
+                           {"stopped", o.stopped}, {"first_loss", number(o.first_loss)}, {"last_loss", number(o.last_loss)},
+                           {"eval_loss", number(o.valid_loss)}, {"test_loss", number(o.test_loss)}, {"train_seconds", o.train_seconds},
+                           {"train_tokens", o.train_tokens}, {"memory_peak_bytes", o.memory_total_bytes}, {"steps", lines},
+                           {"evidence", Json::parse(o.evidence.json())}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  if (o.already_finished) {
+    fmt::print("The run is finished: step {} is its last.\n", o.last_step);
+    return;
+  }
+  fmt::print("\n{}\n", o.evidence.table());
+  fmt::print("loss {:.4f} -> {:.4f}", o.first_loss.value_or(0), o.last_loss.value_or(0));
+  if (o.valid_loss) fmt::print(", validation {:.4f}", *o.valid_loss);
+  if (o.test_loss) fmt::print(", test {:.4f}", *o.test_loss);
+  fmt::print("\ntraining {} ({:.0f} tokens/s), peak memory {} over all ranks\n", format_seconds(o.train_seconds),
+             static_cast<double>(o.train_tokens) / std::max(1e-9, o.train_seconds), format_bytes(static_cast<uint64_t>(o.memory_total_bytes)));
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Run& run) {
+  struct Args {
+    std::string recipe;
+    CommonOptions common;
+    RunOptions options;
+  };
+  auto args = std::make_shared<Args>();
+  CLI::App* command = app.add_subcommand("train", "trains a recipe; resumes by itself when the run directory holds a checkpoint");
+  command->add_option("RECIPE", args->recipe, "recipe in TOML")->required();
+  add_common(*command, args->common);
+  add_run_options(*command, args->options);
+  command->callback([args, &run] {
+    run = [args] {
+      if (args->common.verbose) set_log_level(LogLevel::debug);
+      for (int signal : {SIGTERM, SIGINT, SIGUSR1}) std::signal(signal, on_signal);
+      const auto outcome = run_training(args->recipe, args->options, fmt::format("penteract train {}", args->recipe));
+      if (!outcome.ok()) return fail(outcome.error(), args->common);
+      print_summary(*outcome, args->common);
+      return static_cast<int>(outcome->stopped ? ExitCode::stopped : ExitCode::done);
+    };
+  });
+}
+
+}  // namespace penteract::cli

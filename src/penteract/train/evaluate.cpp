@@ -1,0 +1,28 @@
+#include "penteract/train/evaluate.h"
+
+#include <algorithm>
+
+namespace penteract::train {
+
+EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t steps) {
+  const int64_t rows = engine.batch_shape().global_rows;
+  const int64_t all = (windows.num_windows() + rows - 1) / rows;
+  const int64_t count = steps == 0 ? all : std::min(steps, all);
+  double sum = 0;
+  EvalSummary summary;
+  for (int64_t batch = 0; batch < count; ++batch) {
+    const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
+      const int64_t window = batch * rows + row;
+      if (window >= windows.num_windows()) return false;
+      or_throw(windows.window(window, tokens));
+      return true;
+    });
+    sum += result.loss_sum;
+    summary.target_tokens += result.target_tokens;
+  }
+  summary.num_windows = std::min(count * rows, windows.num_windows());
+  if (summary.target_tokens > 0) summary.loss = sum / static_cast<double>(summary.target_tokens);
+  return summary;
+}
+
+}  // namespace penteract::train

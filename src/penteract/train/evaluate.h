@@ -1,0 +1,18 @@
+// Mean loss over held-out windows, each at most once, weighted by tokens. Thread-safety: a rank's own thread.
+#pragma once
+
+#include "penteract/data/windows.h"
+#include "penteract/train/engine.h"
+
+namespace penteract::train {
+
+struct EvalSummary {
+  double loss = 0;
+  int64_t target_tokens = 0;
+  int64_t num_windows = 0;
+};
+
+// The first `steps` global batches of the windows in order (0: all); the last batch may be short. COLLECTIVE: world.
+EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t steps);
+
+}  // namespace penteract::train

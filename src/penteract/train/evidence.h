@@ -1,0 +1,30 @@
+// The eight facts that make a run a proof: each false until it was observed. Thread-safety: one thread's (rank 0).
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "penteract/base/result.h"
+
+namespace penteract::train {
+
+enum class Fact { groups, model, data, forward, backward, finite, checkpoint, validation };
+inline constexpr int kNumFacts = 8;
+
+class Evidence {
+ public:
+  void set(Fact fact, bool ok, std::string details);
+  bool ok(Fact fact) const { return facts_[static_cast<int>(fact)].ok; }
+  bool all_ok() const;
+  std::string json() const;
+  std::string table() const;  // "fact  ok  details", at most 100 columns
+
+ private:
+  struct State {
+    bool ok = false;
+    std::string details = "not observed";
+  };
+  std::array<State, kNumFacts> facts_;
+};
+
+}  // namespace penteract::train

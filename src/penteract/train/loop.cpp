@@ -1,0 +1,284 @@
+#include "penteract/train/loop.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "penteract/base/json.h"
+#include "penteract/base/log.h"
+#include "penteract/base/text.h"
+#include "penteract/checkpoint/find.h"
+#include "penteract/checkpoint/save.h"
+#include "penteract/spec/flops.h"
+#include "penteract/spec/recipe.h"
+#include "penteract/train/evaluate.h"
+#include "penteract/train/lr_schedule.h"
+#include "penteract/train/progress.h"
+#include "penteract/train/state_io.h"
+
+namespace penteract::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// What a run counts, apart from weights; stands in every checkpoint.
+struct Counters {
+  int64_t step = 0, updates = 0, tokens = 0, skipped = 0, skipped_in_a_row = 0;
+
+  std::string json(const data::DataPlan& plan) const {
+    return Json{{"updates", updates}, {"skipped", skipped}, {"skipped_in_a_row", skipped_in_a_row}, {"data_plan", plan.to_json()}}.dump();
+  }
+};
+
+struct SavedState {
+  Counters counters;
+  data::DataPlan plan;
+};
+
+Result<SavedState> saved_state_of(const checkpoint::SharedState& state, const std::string& culprit) {
+  SavedState saved;
+  Counters& c = saved.counters;
+  c.step = state.step;
+  c.tokens = state.tokens;
+  PENT_ASSIGN(const Json extra, parse_json(state.extra_json, culprit));
+  for (auto [name, value] : {std::pair{"updates", &c.updates}, {"skipped", &c.skipped}, {"skipped_in_a_row", &c.skipped_in_a_row}}) {
+    if (!extra.contains(name) || !extra[name].is_number_integer()) {
+      return Error{ErrorCode::checkpoint_malformed, fmt::format("its state lacks the counter \"{}\"", name), culprit, ""};
+    }
+    *value = extra[name].get<int64_t>();
+  }
+  if (!extra.contains("data_plan") || !extra["data_plan"].is_string()) {
+    return Error{ErrorCode::checkpoint_malformed, "its state lacks the data plan", culprit, ""};
+  }
+  PENT_ASSIGN(saved.plan, data::DataPlan::from_json(extra["data_plan"].get<std::string>(), culprit));
+  return saved;
+}
+
+class RankLoop {
+ public:
+  RankLoop(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome)
+      : context_(context), in_(inputs), run_(inputs.run), out_(outcome), engine_(context, inputs.run, true), lead_(context.rank == 0) {}
+
+  Status run() {
+    context_.world.barrier({.tag = "start"});
+    if (lead_) describe_start();
+    PENT_TRY(resume_or_start());
+    if (lead_) {
+      out_.resumed_from = counters_.step;
+      PENT_ASSIGN(auto log, MetricsLog::open(in_.directory.file("metrics.jsonl"), counters_.step));
+      metrics_.emplace(std::move(log));
+    }
+    out_already_finished();
+    while (counters_.step < run_.steps) {
+      PENT_TRY(step());
+      if (stopping_) return {};
+    }
+    return {};
+  }
+
+ private:
+  void describe_start() {
+    const auto& l = run_.layout;
+    out_.evidence.set(Fact::groups, true,
+                      fmt::format("{} ranks met: tp {} cp {} dp {} pp {}; etp {} ep {} edp {}", context_.num_ranks, l.tp, l.cp, l.dp, l.pp,
+                                  l.etp, l.ep, l.edp));
+    out_.evidence.set(Fact::model, true,
+                      fmt::format("{} parameters; layers a stage: {}; sp {}", engine_.store().num_parameters(), stage_text(), l.sp ? "on" : "off"));
+    out_.evidence.set(Fact::data, true, in_.corpus.description());
+  }
+
+  std::string stage_text() {
+    std::vector<int> counts(run_.layout.pp, 0);
+    for (int stage : engine_.store().stage_of_layer()) ++counts[stage];
+    return fmt::format("{}", fmt::join(counts, "|"));
+  }
+
+  Status resume_or_start() {
+    std::vector<std::string> notes;
+    PENT_ASSIGN(const auto found, checkpoint::find_newest(context_.world, in_.directory.checkpoints(), &notes));
+    if (lead_) {
+      for (const auto& note : notes) log_warning("{}", note);
+    }
+    if (!found) {
+      if (lead_) log_info("starting fresh: {} holds no checkpoint", in_.directory.checkpoints());
+      engine_.init_weights();
+      return open_windows(std::nullopt, 0);
+    }
+    PENT_ASSIGN(const auto reader, checkpoint::Reader::open(*found));
+    const auto& state = reader->state();
+    PENT_ASSIGN(const auto changes, spec::compare_recipes(state.recipe_toml, in_.recipe_toml));
+    if (lead_) {
+      log_info("resuming from {} (step {})", *found, state.step);
+      for (const auto& change : changes) log_info("changed: {} was {}, now {}", change.key, change.before, change.now);
+    }
+    if (state.layout != topology::to_string(run_.layout)) {
+      return Error{ErrorCode::recipe_unsupported,
+                   fmt::format("the checkpoint was written by the layout {}, the run has {}: resuming on another layout is not supported in "
+                               "this version", state.layout, topology::to_string(run_.layout)),
+                   *found, "resume with the layout that wrote it"};
+    }
+    PENT_ASSIGN(const SavedState saved, saved_state_of(state, *found));
+    counters_ = saved.counters;
+    PENT_TRY(open_windows(saved.plan, state.samples));
+    return load_training_state(*reader, engine_.store());
+  }
+
+  Status open_windows(const std::optional<data::DataPlan>& saved, int64_t next_sample) {
+    PENT_ASSIGN(auto windows, in_.corpus.training_windows(saved, next_sample));
+    windows_.emplace(std::move(windows));
+    return {};
+  }
+
+  void out_already_finished() {
+    if (lead_) {
+      out_.already_finished = counters_.step >= run_.steps;
+      out_.last_step = counters_.step;
+    }
+  }
+
+  Status step() {
+    const int64_t step = counters_.step + 1;
+    const double lr = learning_rate(run_.optimizer, run_.steps, step);
+    const auto start = Clock::now();
+    const StepResult result = engine_.train_step(
+        [&](int64_t row, int32_t* tokens) {
+          or_throw(windows_->sample((step - 1) * run_.global_batch + row, tokens));
+          return true;
+        },
+        lr, counters_.updates + 1);
+    const double seconds = seconds_since(start);
+    counters_.step = step;
+    counters_.tokens += result.target_tokens;
+    const bool updated = !result.nonfinite && result.target_tokens > 0;
+    counters_.updates += updated;
+    counters_.skipped += !updated;
+    counters_.skipped_in_a_row = updated ? 0 : counters_.skipped_in_a_row + 1;
+
+    // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
+    const bool stop_here = in_.stop.load() || step == in_.stop_after_step;
+    const auto all = context_.world.all_gather_int64({stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes())}, {.tag = "step end"});
+    int64_t memory_max = 0, memory_sum = 0;
+    bool stop = false;
+    for (size_t i = 0; i < all.size(); i += 2) {
+      stop |= all[i] != 0;
+      memory_max = std::max(memory_max, all[i + 1]);
+      memory_sum += all[i + 1];
+    }
+    stopping_ = stop && step < run_.steps;
+
+    StepLine line;
+    line.step = step;
+    line.result = result;
+    line.lr = lr;
+    line.tokens = counters_.tokens;
+    line.step_ms = seconds * 1e3;
+    line.tokens_per_s = static_cast<double>(result.target_tokens) / seconds;
+    line.tflops = 3 * spec::forward_flops_per_token(run_.model, run_.data.seq_length) * line.tokens_per_s / context_.num_ranks * 1e-12;
+    line.skipped = counters_.skipped;
+    line.memory_max_bytes = memory_max;
+    if (lead_) report_step(line, seconds, memory_sum);
+    evaluate_if_due(step, line);
+    if (lead_) {
+      out_.lines.push_back(line);
+      PENT_TRY(metrics_->append(line));
+    }
+    if (counters_.skipped_in_a_row > run_.max_skipped_steps) {
+      return Error{ErrorCode::nonfinite,
+                   fmt::format("{} steps in a row were skipped, the last at step {}: gradients are not finite", counters_.skipped_in_a_row, step),
+                   "train.max_skipped_steps", "lower optimizer.lr, look at the data of these steps, or resume from an older checkpoint"};
+    }
+    return save_if_due(step);
+  }
+
+  void report_step(const StepLine& line, double seconds, int64_t memory_sum) {
+    const StepResult& r = line.result;
+    if (!out_.first_loss) out_.first_loss = r.loss;
+    out_.last_loss = r.loss;
+    out_.last_step = line.step;
+    out_.train_seconds += seconds;
+    out_.train_tokens += r.target_tokens;
+    out_.memory_total_bytes = memory_sum;
+    if (std::isfinite(r.loss)) out_.evidence.set(Fact::forward, true, fmt::format("loss {:.4f} at step {}, {:.4f} at step {}", *out_.first_loss, out_.resumed_from + 1, r.loss, line.step));
+    out_.evidence.set(Fact::backward, std::isfinite(r.grad_norm) && r.grad_norm > 0,
+                      fmt::format("gradient norm {:.4f} at step {}, summed over {} reduction classes on rank 0", r.grad_norm, line.step, engine_.store().buffers().size()));
+    out_.evidence.set(Fact::finite, counters_.skipped == 0, fmt::format("{} steps skipped of {}", counters_.skipped, line.step));
+    progress_.step(line, run_.steps);
+  }
+
+  void evaluate_if_due(int64_t step, StepLine& line) {
+    const bool last = step == run_.steps;
+    const bool due = last || (run_.eval_every > 0 && step % run_.eval_every == 0);
+    if (const data::EvalWindows* valid = in_.corpus.valid(); due && valid != nullptr) {
+      const EvalSummary summary = evaluate(engine_, *valid, run_.eval_steps);
+      line.eval_loss = summary.loss;
+      if (lead_) {
+        out_.valid_loss = summary.loss;
+        out_.evidence.set(Fact::validation, std::isfinite(summary.loss), fmt::format("validation loss {:.4f} over {} tokens at step {}", summary.loss, summary.target_tokens, step));
+        log_info("validation loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss), summary.target_tokens);
+      }
+    }
+    if (const data::EvalWindows* test = in_.corpus.test(); last && test != nullptr) {
+      const EvalSummary summary = evaluate(engine_, *test, run_.eval_steps);
+      line.test_loss = summary.loss;
+      if (lead_) {
+        out_.test_loss = summary.loss;
+        log_info("test loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss), summary.target_tokens);
+        if (out_.valid_loss) {
+          out_.evidence.set(Fact::validation, std::isfinite(summary.loss) && std::isfinite(*out_.valid_loss),
+                            fmt::format("validation loss {:.4f}, test loss {:.4f} at step {}", *out_.valid_loss, summary.loss, step));
+        }
+      }
+    }
+  }
+
+  Status save_if_due(int64_t step) {
+    const bool last = step == run_.steps || stopping_;
+    if (!last && (run_.checkpoint.every == 0 || step % run_.checkpoint.every != 0)) return {};
+    const auto start = Clock::now();
+    checkpoint::SharedState state;
+    state.step = step;
+    state.tokens = counters_.tokens;
+    state.samples = step * run_.global_batch;
+    state.seed = run_.seed;
+    state.layout = topology::to_string(run_.layout);
+    state.recipe_toml = in_.recipe_toml;
+    state.extra_json = counters_.json(windows_->plan());
+    const Status saved = checkpoint::save(context_.world, in_.directory.checkpoints(), state, checkpoint_pieces(engine_.store()), run_.checkpoint.keep);
+    if (!saved.ok()) {
+      if (last || run_.checkpoint.on_error == "stop") return saved;
+      if (lead_) log_warning("the checkpoint of step {} was not saved, training goes on: {}", step, saved.error().message());
+      return {};
+    }
+    if (lead_) {
+      if (stopping_) out_.stopped = true;
+      out_.evidence.set(Fact::checkpoint, true, fmt::format("step {} written by {} ranks: {}", step, context_.num_ranks, in_.directory.checkpoints()));
+      log_info("checkpoint of step {} saved in {:.1f} s", step, seconds_since(start));
+      if (stopping_) log_info("stopped after step {}: run the same command to go on", step);
+    }
+    return {};
+  }
+
+  comm::RankContext& context_;
+  const RunInputs& in_;
+  const spec::RunSpec& run_;
+  RunOutcome& out_;
+  Engine engine_;
+  const bool lead_;
+  Counters counters_;
+  std::optional<data::TrainingWindows> windows_;
+  std::optional<MetricsLog> metrics_;
+  Progress progress_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+Status run_rank(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome) {
+  return RankLoop(context, inputs, outcome).run();
+}
+
+}  // namespace penteract::train
