@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <numeric>
 
 #include "comm/values.h"
@@ -21,38 +20,50 @@ const at::ScalarType kTypes[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kLo
 
 at::Tensor rows_of(const at::Tensor& t, int64_t begin, int64_t count) { return t.narrow(0, begin, count).contiguous(); }
 
+// One case: the sizes and type of a tensor, with its sum and maximum over members 0..n-1.
+struct Case {
+  std::vector<int64_t> sizes;
+  at::ScalarType dtype;
+  at::Tensor sum, max;
+};
+
+std::vector<Case> cases_of(int n, const std::vector<std::vector<int64_t>>& all_sizes) {
+  std::vector<Case> cases;
+  for (const std::vector<int64_t>& sizes : all_sizes) {
+    for (at::ScalarType dtype : kTypes) {
+      cases.push_back({sizes, dtype, serial_sum(n, sizes, dtype), serial_sum(n, sizes, dtype, true)});
+    }
+  }
+  return cases;
+}
+
 TEST(CollectivesRanks, AllReduceHasTheBitsOfASerialSum) {
   for (int n : kWorlds) {
+    // Below, at and above what is sent directly; fewer elements than members; none; a scalar.
+    const std::vector<Case> cases = cases_of(n, {{0}, {1}, {5}, {512}, {1031}, {7, 587}, {}});
     run_ranks(n, [&](RankContext& context) {
-      for (at::ScalarType dtype : kTypes) {
-        // Below, at and above what is sent directly; fewer elements than members; none.
-        for (int64_t count : {0, 1, 5, 512, 4099, 20011}) {
-          at::Tensor sum = values(context.rank, {count}, dtype), max = sum.clone();
-          context.world.all_reduce_sum(sum);
-          EXPECT_TRUE(same_bits(sum, serial_sum(n, {count}, dtype))) << n << " " << count << " " << dtype;
-          context.world.all_reduce_max(max);
-          EXPECT_TRUE(same_bits(max, serial_sum(n, {count}, dtype, true))) << n << " " << count << " " << dtype;
-        }
+      for (const Case& each : cases) {
+        at::Tensor sum = values(context.rank, each.sizes, each.dtype), max = sum.clone();
+        context.world.all_reduce_sum(sum);
+        EXPECT_TRUE(same_bits(sum, each.sum)) << n << " " << sum.numel() << " " << each.dtype;
+        context.world.all_reduce_max(max);
+        EXPECT_TRUE(same_bits(max, each.max)) << n << " " << sum.numel() << " " << each.dtype;
       }
-      at::Tensor scalar = values(context.rank, {}, at::kDouble);
-      context.world.all_reduce_sum(scalar);
-      EXPECT_TRUE(same_bits(scalar, serial_sum(n, {}, at::kDouble)));
     });
   }
 }
 
 TEST(CollectivesRanks, ReduceScatterAndAllGather) {
   for (int n : kWorlds) {
+    const std::vector<Case> cases = cases_of(n, {{0, 5}, {n, 5}, {3 * n, 2}, {70 * n, 11}});
     run_ranks(n, [&](RankContext& context) {
-      for (at::ScalarType dtype : kTypes) {
-        for (int64_t rows : {0, 1, 3, 700}) {
-          const std::vector<int64_t> whole_sizes{rows * n, 5};
-          const at::Tensor sum = serial_sum(n, whole_sizes, dtype), in = values(context.rank, whole_sizes, dtype);
-          const at::Tensor part = context.world.reduce_scatter_sum(in);
-          EXPECT_TRUE(same_bits(part, rows_of(sum, rows * context.rank, rows))) << n << " " << rows;
-          EXPECT_TRUE(same_bits(context.world.all_gather(part), sum)) << n << " " << rows;
-          EXPECT_TRUE(same_bits(in, values(context.rank, whole_sizes, dtype)));  // inputs are left alone
-        }
+      for (const Case& each : cases) {
+        const int64_t rows = each.sizes[0] / n;
+        const at::Tensor in = values(context.rank, each.sizes, each.dtype), before = in.clone();
+        const at::Tensor part = context.world.reduce_scatter_sum(in);
+        EXPECT_TRUE(same_bits(part, rows_of(each.sum, rows * context.rank, rows))) << n << " " << rows;
+        EXPECT_TRUE(same_bits(context.world.all_gather(part), each.sum)) << n << " " << rows;
+        EXPECT_TRUE(same_bits(in, before));  // inputs are left alone
       }
     });
   }
@@ -60,20 +71,21 @@ TEST(CollectivesRanks, ReduceScatterAndAllGather) {
 
 TEST(CollectivesRanks, IntoFormsWorkInPlaceAndApart) {
   for (int n : kWorlds) {
+    const std::vector<Case> cases = cases_of(n, {{3 * n}, {1100 * n}});
     run_ranks(n, [&](RankContext& context) {
-      for (int64_t count : {3, 5000}) {
-        const at::Tensor sum = serial_sum(n, {count * n}, at::kFloat);
-        at::Tensor in_place = values(context.rank, {count * n}, at::kFloat), apart = in_place.clone();
-        at::Tensor own = in_place.narrow(0, count * context.rank, count), out = at::empty({count}, at::kFloat);
+      for (const Case& each : cases) {
+        const int64_t count = each.sizes[0] / n;
+        at::Tensor in_place = values(context.rank, each.sizes, each.dtype), apart = in_place.clone();
+        at::Tensor own = in_place.narrow(0, count * context.rank, count), out = at::empty({count}, each.dtype);
         context.world.reduce_scatter_into(in_place, own);
         context.world.reduce_scatter_into(apart, out);
-        EXPECT_TRUE(same_bits(own, sum.narrow(0, count * context.rank, count)));
+        EXPECT_TRUE(same_bits(own, each.sum.narrow(0, count * context.rank, count)));
         EXPECT_TRUE(same_bits(own, out));
-        at::Tensor gathered = at::empty({count * n}, at::kFloat);
+        at::Tensor gathered = at::empty({count * n}, each.dtype);
         context.world.all_gather_into(own, in_place);
         context.world.all_gather_into(out, gathered);
-        EXPECT_TRUE(same_bits(in_place, sum));
-        EXPECT_TRUE(same_bits(gathered, sum));
+        EXPECT_TRUE(same_bits(in_place, each.sum));
+        EXPECT_TRUE(same_bits(gathered, each.sum));
       }
     });
   }
@@ -81,18 +93,18 @@ TEST(CollectivesRanks, IntoFormsWorkInPlaceAndApart) {
 
 TEST(CollectivesRanks, UnequalRows) {
   for (int n : kWorlds) {
-    run_ranks(n, [&](RankContext& context) {
-      for (int64_t scale : {1, 400}) {
-        std::vector<int64_t> rows;
-        for (int i = 0; i < n; ++i) rows.push_back((i % 3) * scale);  // some have none
-        const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    for (int64_t scale : {1, 400}) {
+      std::vector<int64_t> rows;
+      for (int i = 0; i < n; ++i) rows.push_back((i % 3) * scale);  // some have none
+      const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+      const at::Tensor sum = serial_sum(n, {total, 3}, at::kBFloat16);
+      run_ranks(n, [&](RankContext& context) {
         const int64_t begin = std::accumulate(rows.begin(), rows.begin() + context.rank, int64_t{0});
-        const at::Tensor sum = serial_sum(n, {total, 3}, at::kBFloat16);
         const at::Tensor part = context.world.reduce_scatter_v(values(context.rank, {total, 3}, at::kBFloat16), rows);
         EXPECT_TRUE(same_bits(part, rows_of(sum, begin, rows[context.rank])));
         EXPECT_TRUE(same_bits(context.world.all_gather_v(part, rows), sum));
-      }
-    });
+      });
+    }
   }
 }
 
@@ -193,6 +205,24 @@ TEST(CollectivesRanks, AGroupOfOneReturnsItsInput) {
     EXPECT_THROW(context.make_group({1, 0}, "descending"), CheckFailure);
     EXPECT_THROW(Group().size(), CheckFailure);
   });
+}
+
+// A producer that ran ahead of its readers would give them the next round's numbers.
+TEST(CollectivesRanks, BuffersMayBeWrittenAtOnceAfterACall) {
+  for (int64_t count : {10, 4000}) {
+    run_ranks(4, [count](RankContext& context) {
+      at::Tensor t = at::empty({count}, at::kLong), gathered = at::empty({4 * count}, at::kLong);
+      for (int64_t round = 0; round < 200; ++round) {
+        std::fill_n(t.data_ptr<int64_t>(), count, round * 4 + context.rank);
+        context.world.all_gather_into(t, gathered);
+        std::fill_n(t.data_ptr<int64_t>(), count, -round);
+        for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(gathered.data_ptr<int64_t>()[(i + 1) * count - 1], round * 4 + i);
+        context.world.all_reduce_sum(t);
+        EXPECT_EQ(t.data_ptr<int64_t>()[count - 1], -4 * round);
+        EXPECT_EQ(t.data_ptr<int64_t>()[0], -4 * round);
+      }
+    });
+  }
 }
 
 TEST(CollectivesRanks, ManySmallCallsInARow) {
