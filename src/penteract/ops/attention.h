@@ -20,7 +20,7 @@ struct AttentionBlock {
 };
 
 struct AttentionResult {
-  at::Tensor out;  // [Tq, B, hq, d] contiguous, dtype of q; zero for a query that no block covers
+  at::Tensor out;  // [Tq, B, hq, dv] contiguous, dtype of q; zero for a query that no block covers
   at::Tensor lse;  // [B, hq, Tq], accumulate dtype; -inf for a query that no block covers
 };
 
@@ -28,7 +28,8 @@ struct AttentionGrads {
   at::Tensor dq, dk, dv;  // like q, k, v, contiguous; summed over blocks in the accumulate dtype, rounded once
 };
 
-// q [Tq, B, hq, d], k and v [Tk, B, hkv, d], any strides with the last dimension dense; hq a multiple of hkv.
+// q [Tq, B, hq, d], k [Tk, B, hkv, d], v [Tk, B, hkv, dv], dv <= d, any strides; hq a multiple of hkv.
+// A bfloat16 input is widened to float, so that scores and probabilities are not rounded between the products.
 // REQUIRES: ranges inside the tensors; two blocks have equal or disjoint query ranges. Scores are scale · q·k.
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const std::vector<AttentionBlock>& blocks, double scale);
