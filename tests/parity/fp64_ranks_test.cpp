@@ -54,6 +54,8 @@ TEST_P(ParityRanks, MatchesOneRank) {
     EXPECT_LT(std::abs(many.losses[i] - one.losses[i]), 1e-8 * one.losses[i]) << "step " << i + 1;
     EXPECT_LT(std::abs(many.aux_losses[i] - one.aux_losses[i]), 1e-8) << "step " << i + 1;
   }
+  EXPECT_EQ(many.eval_tokens, one.eval_tokens);
+  EXPECT_LT(std::abs(many.eval_loss - one.eval_loss), 1e-8 * one.eval_loss);
   for (const auto& [name, weight] : one.weights) EXPECT_LT(relative_error(many.weights.at(name), weight, 1e-6), 1e-8) << name;
 }
 

@@ -25,6 +25,8 @@ struct LayoutRun {
   std::map<std::string, at::Tensor> grads;    // of the first step, fp64
   std::map<std::string, at::Tensor> weights;  // masters after the last step, fp64
   std::vector<double> losses, norms, aux_losses;
+  double eval_loss = 0;  // after the last step, on rows of their own
+  int64_t eval_tokens = 0;
 };
 
 // Rows of random tokens, a pure function of (seed, step, row); row `empty_row` of each step has no tokens at all.
@@ -103,6 +105,11 @@ inline LayoutRun run_layout(const spec::RunSpec& run, int64_t steps, int64_t emp
       if (!result.nonfinite) parallel::adamw_update(engine.store(), run.optimizer, lr, step, result.grad_norm);
     }
     weights.add(engine.store(), [](parallel::FlatBuffer& b) { return b.master; });
+    const auto eval = engine.eval_batch(random_rows(run, 1000, empty_row));
+    if (context.rank == 0) {
+      out.eval_tokens = eval.target_tokens;
+      out.eval_loss = eval.loss_sum / static_cast<double>(eval.target_tokens);
+    }
     return {};
   });
   EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());

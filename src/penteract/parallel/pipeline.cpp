@@ -72,7 +72,8 @@ void run_pipeline(const schedule::ActionList& actions, const comm::Group& pp, co
       sends.pop_front();
     }
     // A forward without a backward (evaluation) is over when its output has gone.
-    if (!options.training && (action.kind == ActionKind::send_forward || s == pp.size() - 1)) m.output = m.input = at::Tensor();
+    const bool gone = action.kind == ActionKind::send_forward || (action.kind == ActionKind::forward && s == pp.size() - 1);
+    if (!options.training && gone) m.output = m.input = at::Tensor();
   }
   for (auto& send : sends) send.wait();
 }
