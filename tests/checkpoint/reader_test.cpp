@@ -57,6 +57,39 @@ TEST_F(ReaderTest, AnySliceOfAnyNumberOfWriters) {
   }
 }
 
+// Pieces beyond the size of a block, cut along rows and columns, with rows shorter and longer than a block.
+TEST_F(ReaderTest, LargePiecesAreReadInBlocks) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{300, 3000}, std::vector<int64_t>{3, 2, 300'000}}) {
+    const int64_t last = static_cast<int64_t>(shape.size()) - 1, half = shape[last] / 2;
+    const at::Tensor whole = global_tensor(shape, at::kFloat, 0);
+    auto transaction = StepTransaction::begin(dir_.path(), 10);
+    ASSERT_TRUE(transaction.ok());
+    std::vector<PartRecord> parts;
+    for (int rank = 0; rank < 2; ++rank) {
+      topology::Slice slice = topology::Slice::whole(shape);
+      slice.offset[last] = rank * half;
+      slice.size[last] = half;
+      parts.push_back(*write_part(temporary_directory(dir_.path(), 10), 10, rank, 2,
+                                  {{"big", shape, slice, part_of(whole, slice)}}));
+    }
+    ASSERT_TRUE(transaction->commit(test_state(10, 2), parts).ok());
+    topology::Slice across = topology::Slice::whole(shape);
+    across.offset[0] = 1;
+    across.size[0] -= 1;
+    across.offset[last] = half - 7;
+    across.size[last] = half - 100;
+    for (const topology::Slice& slice : {topology::Slice::whole(shape), across}) {
+      const auto reader = Reader::open(step_);
+      ASSERT_TRUE(reader.ok());
+      for (int time = 0; time < 2; ++time) {  // with the checksum, then without
+        at::Tensor out = at::zeros(slice.size, at::TensorOptions(at::kDouble));
+        EXPECT_EQ(read(**reader, "big", slice, out), "");
+        EXPECT_TRUE(out.equal(part_of(whole, slice).to(at::kDouble))) << slice.to_string();
+      }
+    }
+  }
+}
+
 TEST_F(ReaderTest, CastsBetweenFloatingTypesOnly) {
   const auto reader = written(2);
   at::Tensor bf16 = at::zeros({7, 5}, at::TensorOptions(at::kBFloat16));

@@ -10,15 +10,37 @@ namespace {
 // Small enough to be hashed out of the cache.
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
-Status read_range(const FileReader& file, uint64_t offset_bytes, uint64_t size_bytes, char* out, Hasher128* hash) {
-  if (hash == nullptr) return file.read_at(offset_bytes, out, size_bytes);
-  for (uint64_t done = 0; done < size_bytes;) {
-    const uint64_t n = std::min(kChunkBytes, size_bytes - done);
-    PENT_TRY(file.read_at(offset_bytes + done, out + done, n));
-    hash->update(out + done, n);
-    done += n;
+std::vector<int64_t> strides_of(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+// Elements of `outer`'s memory from the first to the last element of `inner`.
+int64_t span_elements(const topology::Slice& outer, const topology::Slice& inner) {
+  topology::Slice last = inner;
+  for (int d = 0; d < inner.num_dims(); ++d) last.offset[d] += inner.size[d] - 1;
+  return topology::flat_offset(outer, last) - topology::flat_offset(outer, inner) + 1;
+}
+
+// Cuts `part` along its outer dims until each block spans at most max_elements of `outer`. The blocks come in the order
+// of their bytes and their spans do not overlap, so the file is read front to back with a small buffer.
+void cut_into_blocks(const topology::Slice& outer, const topology::Slice& part, int64_t max_elements,
+                     std::vector<topology::Slice>& blocks) {
+  int d = 0;
+  while (d < part.num_dims() && part.size[d] == 1) ++d;
+  const int64_t span = span_elements(outer, part);
+  if (d == part.num_dims() || span <= max_elements) {
+    blocks.push_back(part);
+    return;
   }
-  return {};
+  const int64_t rows = std::max<int64_t>(1, max_elements / ((span + part.size[d] - 1) / part.size[d]));
+  for (int64_t done = 0; done < part.size[d]; done += rows) {
+    topology::Slice block = part;
+    block.offset[d] += done;
+    block.size[d] = std::min(rows, part.size[d] - done);
+    cut_into_blocks(outer, block, max_elements, blocks);
+  }
 }
 
 bool all_bools(const char* bytes, int64_t count) {
@@ -43,30 +65,34 @@ Status read_box(const FileReader& file, const StoredBox& box, const topology::Sl
   PENT_CHECK(out.is_contiguous() && out.device().is_cpu() && out.numel() == wanted.num_elements(),
              "{} elements for the slice {}", out.numel(), wanted.to_string());
   if (part.num_elements() == 0) return {};
-  const int dims = part.num_dims();
   const auto item = static_cast<uint64_t>(dtype_bytes(box.dtype));
-  topology::Slice last = part;
-  for (int d = 0; d < dims; ++d) last.offset[d] += part.size[d] - 1;
-  const int64_t first = topology::flat_offset(box.slice, part);
-  const int64_t count = topology::flat_offset(box.slice, last) - first + 1;
-  at::Tensor span = at::empty({count}, at::TensorOptions(scalar_type(box.dtype)));
-  auto* bytes = static_cast<char*>(span.mutable_data_ptr());
-
-  const uint64_t before = static_cast<uint64_t>(first) * item, size = static_cast<uint64_t>(count) * item;
-  const uint64_t total = static_cast<uint64_t>(box.slice.num_elements()) * item;
-  if (hash != nullptr) PENT_TRY(hash_range(file, box.offset_bytes, before, *hash));
-  PENT_TRY(read_range(file, box.offset_bytes + before, size, bytes, hash));
-  if (hash != nullptr) PENT_TRY(hash_range(file, box.offset_bytes + before + size, total - before - size, *hash));
-  if (box.dtype == Dtype::boolean && !all_bools(bytes, count)) {
-    return Error{ErrorCode::file_malformed, "a BOOL is neither 0 nor 1", file.path(), "the file is damaged"};
+  std::vector<topology::Slice> blocks;
+  cut_into_blocks(box.slice, part, static_cast<int64_t>(kChunkBytes / item), blocks);
+  const std::vector<int64_t> strides = strides_of(box.slice.size);
+  const at::Tensor out_view = out.view(wanted.size);
+  at::Tensor buffer;
+  uint64_t at = box.offset_bytes;  // up to here the file was hashed
+  for (const topology::Slice& block : blocks) {
+    const int64_t count = span_elements(box.slice, block);
+    const uint64_t first = box.offset_bytes + static_cast<uint64_t>(topology::flat_offset(box.slice, block)) * item;
+    const uint64_t size = static_cast<uint64_t>(count) * item;
+    if (!buffer.defined() || buffer.numel() < count) {
+      buffer = at::empty({count}, at::TensorOptions(scalar_type(box.dtype)));
+    }
+    auto* bytes = static_cast<char*>(buffer.mutable_data_ptr());
+    if (hash != nullptr) PENT_TRY(hash_range(file, at, first - at, *hash));
+    PENT_TRY(file.read_at(first, bytes, size));
+    if (hash != nullptr) hash->update(bytes, size);
+    at = first + size;
+    if (box.dtype == Dtype::boolean && !all_bools(bytes, count)) {
+      return Error{ErrorCode::file_malformed, "a BOOL is neither 0 nor 1", file.path(), "the file is damaged"};
+    }
+    at::Tensor to = out_view;
+    for (int d = 0; d < block.num_dims(); ++d) to = to.narrow(d, block.offset[d] - wanted.offset[d], block.size[d]);
+    to.copy_(buffer.as_strided(block.size, strides));
   }
-
-  std::vector<int64_t> strides(dims, 1);
-  for (int d = dims - 2; d >= 0; --d) strides[d] = strides[d + 1] * box.slice.size[d + 1];
-  at::Tensor to = out.view(wanted.size);
-  for (int d = 0; d < dims; ++d) to = to.narrow(d, part.offset[d] - wanted.offset[d], part.size[d]);
-  to.copy_(span.as_strided(part.size, strides));
-  return {};
+  const uint64_t end = box.offset_bytes + static_cast<uint64_t>(box.slice.num_elements()) * item;
+  return hash != nullptr ? hash_range(file, at, end - at, *hash) : Status();
 }
 
 }  // namespace penteract::checkpoint
