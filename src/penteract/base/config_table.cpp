@@ -8,6 +8,9 @@
 
 namespace penteract {
 namespace {
+// Bounds from here on only keep numbers representable; nobody wants to read them.
+constexpr int64_t kUnbounded = int64_t{1} << 30;
+
 std::string dotted(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + "." + key;
 }
@@ -64,7 +67,7 @@ Status ConfigTable::get(const std::string& key, int64_t& out, int64_t min, int64
   if (v->kind != ConfigValue::Kind::integer) return type_error(key, *v, "a whole number");
   if (v->integer < min || v->integer > max) {
     return error(key, ErrorCode::recipe_range,
-                 max == INT64_MAX ? fmt::format("is {}, expected at least {}", v->integer, min)
+                 max >= kUnbounded ? fmt::format("is {}, expected at least {}", v->integer, min)
                                   : fmt::format("is {}, expected {} to {}", v->integer, min, max),
                  "");
   }
@@ -159,6 +162,11 @@ Status ConfigDocument::finish() const {
   }
   for (const auto& [name, table] : sections_) {
     for (const auto& key : table.unread()) {
+      const auto near_section = table.asked().empty() ? nearest_word(name, known_sections) : std::string();
+      if (!near_section.empty()) {
+        return table.error(key, ErrorCode::recipe_key, fmt::format("the section [{}] is not known", name),
+                           fmt::format("did you mean [{}]?", near_section));
+      }
       for (const auto& other : known_sections) {
         if (other != name && sections_.at(other).asked().count(key)) {
           return table.error(key, ErrorCode::recipe_key, fmt::format("unknown key; {} belongs in [{}]", key, other),
@@ -167,9 +175,7 @@ Status ConfigDocument::finish() const {
       }
       const std::vector<std::string> candidates(table.asked().begin(), table.asked().end());
       if (candidates.empty()) {
-        const auto near = nearest_word(name, known_sections);
-        return table.error(key, ErrorCode::recipe_key, fmt::format("the section [{}] is not known, or unused in this run", name),
-                           near.empty() ? "remove it" : fmt::format("did you mean [{}]?", near));
+        return table.error(key, ErrorCode::recipe_key, fmt::format("the section [{}] is not known, or unused in this run", name), "remove it");
       }
       const auto near = nearest_word(key, candidates);
       return table.error(key, ErrorCode::recipe_key, "unknown key",
