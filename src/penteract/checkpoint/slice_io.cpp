@@ -9,6 +9,8 @@ namespace {
 
 // Small enough to be hashed out of the cache.
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+// Below the 32,768 from which ATen shares a copy among threads: on a busy machine that waits more than it copies.
+constexpr int64_t kBlockElements = 1 << 14;
 
 std::vector<int64_t> strides_of(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size(), 1);
@@ -67,7 +69,7 @@ Status read_box(const FileReader& file, const StoredBox& box, const topology::Sl
   if (part.num_elements() == 0) return {};
   const auto item = static_cast<uint64_t>(dtype_bytes(box.dtype));
   std::vector<topology::Slice> blocks;
-  cut_into_blocks(box.slice, part, static_cast<int64_t>(kChunkBytes / item), blocks);
+  cut_into_blocks(box.slice, part, kBlockElements, blocks);
   const std::vector<int64_t> strides = strides_of(box.slice.size);
   const at::Tensor out_view = out.view(wanted.size);
   at::Tensor buffer;

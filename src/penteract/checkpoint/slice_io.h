@@ -16,7 +16,7 @@ struct StoredBox {
 };
 
 // Copies `part`, which lies inside box.slice and inside `wanted`, into `out`: contiguous, the elements of `wanted`.
-// Reads from the first to the last byte it needs, a MiB at a time; with `hash`, the whole box, whose bytes it adds.
+// Reads from the first to the last byte it needs, a small block at a time; with `hash`, the whole box, whose bytes it adds.
 // Errors: storage_read, file_malformed (the file is too short; a BOOL that is neither 0 nor 1).
 Status read_box(const FileReader& file, const StoredBox& box, const topology::Slice& part,
                 const topology::Slice& wanted, const at::Tensor& out, Hasher128* hash = nullptr);
