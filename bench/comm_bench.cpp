@@ -39,7 +39,7 @@ double median(std::vector<double> values) {
 
 // Medians of the rounds; num_calls calls a round.
 Time median_of(int num_ranks, int num_rounds, int num_calls, const std::function<void(RankContext&)>& call,
-                 const std::function<void(RankContext&)>& prepare) {
+               const std::function<void(RankContext&)>& prepare) {
   std::vector<double> walls_s, cpus_s;
   const Status status = run_rank_threads(num_ranks, {.intra_op_threads = 1}, [&](RankContext& context) -> Status {
     prepare(context);

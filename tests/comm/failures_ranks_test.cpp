@@ -161,12 +161,13 @@ TEST(FailuresRanks, ADeadlineNamesTheCallTheMissingAndWhatEachDoes) {
   EXPECT_EQ(error.code, ErrorCode::comm_deadline);
   EXPECT_EQ(exit_code(error.code), ExitCode::comm);
   EXPECT_THAT(error.culprit, ::testing::AnyOf("rank 0", "rank 2"));
-  EXPECT_THAT(error.what, AllOf(HasSubstr("#1 of group world (ranks 0, 1, 2, 3)"), HasSubstr("all_reduce_sum BFloat16 [10, 300]"),
-                                HasSubstr("6000 bytes"), HasSubstr("tag 'gradients'"), HasSubstr("waited 0.2 s"),
-                                HasSubstr("missing: ranks 1, 3")));
-  EXPECT_THAT(error.what, AllOf(HasSubstr("rank 1 is not in communication; finished"), HasSubstr("barrier"),
-                                HasSubstr("rank 3 waits since"), HasSubstr("receive Float [1]"),
-                                HasSubstr("tag 'activations'")));
+  EXPECT_THAT(error.what,
+              AllOf(HasSubstr("#1 of group world (ranks 0, 1, 2, 3)"), HasSubstr("all_reduce_sum BFloat16 [10, 300]"),
+                    HasSubstr("6000 bytes"), HasSubstr("tag 'gradients'"), HasSubstr("waited 0.2 s"),
+                    HasSubstr("missing: ranks 1, 3")));
+  EXPECT_THAT(error.what,
+              AllOf(HasSubstr("rank 1 is not in communication; finished"), HasSubstr("barrier"),
+                    HasSubstr("rank 3 waits since"), HasSubstr("receive Float [1]"), HasSubstr("tag 'activations'")));
   EXPECT_THAT(error.remedy, HasSubstr("comm.deadline"));
   EXPECT_THAT(records, AllOf(HasSubstr("rank 0"), HasSubstr("rank 3"), HasSubstr("barrier")));
 }
@@ -226,7 +227,8 @@ TEST(FailuresRanks, DifferentSizesAndTypesNameBoth) {
       context.world.all_reduce_sum(t);
       return {};
     });
-    EXPECT_THAT(error.what, AllOf(HasSubstr(fmt::format("[{}]", count)), HasSubstr(fmt::format("rank 1: all_reduce_sum Float [{}]", count + 1))));
+    EXPECT_THAT(error.what, AllOf(HasSubstr(fmt::format("[{}]", count)),
+                                  HasSubstr(fmt::format("rank 1: all_reduce_sum Float [{}]", count + 1))));
     error = failure_of(3, [count](RankContext& context) -> Status {
       at::Tensor t = values(context.rank, {count}, context.rank == 1 ? at::kDouble : at::kFloat);
       context.world.all_reduce_sum(t);
@@ -239,7 +241,8 @@ TEST(FailuresRanks, DifferentSizesAndTypesNameBoth) {
     context.world.all_to_all_v(t, {3, 3}, {3, context.rank == 0 ? 3 : 2});
     return {};
   });
-  EXPECT_THAT(error.what, AllOf(HasSubstr("rank 1 sends 24 bytes to rank 1, which expects 16"), HasSubstr("all_to_all_v")));
+  EXPECT_THAT(error.what,
+              AllOf(HasSubstr("rank 1 sends 24 bytes to rank 1, which expects 16"), HasSubstr("all_to_all_v")));
   error = failure_of(2, [](RankContext& context) -> Status {
     at::Tensor t = values(0, {context.rank == 0 ? 5 : 6}, at::kFloat);
     if (context.rank == 0) {

@@ -31,8 +31,9 @@ TEST(FlightRecorder, SaysWhatTheRankDoes) {
   const uint64_t first = recorder.issued(numbered(7), tp);
   EXPECT_THAT(recorder.dump(), HasSubstr("issued"));
   recorder.waiting(first);
-  EXPECT_THAT(recorder.summary(), AllOf(StartsWith("waits since"),
-                                        HasSubstr("in #7 of group tp: all_gather Float [3, 4], 48 bytes, tag 'weights'")));
+  EXPECT_THAT(recorder.summary(),
+              AllOf(StartsWith("waits since"),
+                    HasSubstr("in #7 of group tp: all_gather Float [3, 4], 48 bytes, tag 'weights'")));
   recorder.done(first);
   EXPECT_THAT(recorder.summary(), AllOf(StartsWith("is not in communication; finished"), HasSubstr("#7")));
 }

@@ -15,7 +15,9 @@ using testing::same_bits;
 using testing::serial_sum;
 using testing::values;
 
-Bytes view_of(const at::Tensor& t) { return {static_cast<const std::byte*>(t.data_ptr()), static_cast<size_t>(t.nbytes())}; }
+Bytes view_of(const at::Tensor& t) {
+  return {static_cast<const std::byte*>(t.data_ptr()), static_cast<size_t>(t.nbytes())};
+}
 std::byte* data_of(const at::Tensor& t) { return static_cast<std::byte*>(t.data_ptr()); }
 
 TEST(Reduce, HasTheBitsOfASerialSumInMemberOrder) {

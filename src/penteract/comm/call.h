@@ -18,10 +18,10 @@ struct Call {
   const char* tag = "";        // a literal
   at::ScalarType dtype = at::kByte;
   std::array<int64_t, 4> shape{};
-  int num_dims = 0;        // of the tensor; dims past the fourth are not shown
-  uint64_t sequence = 0;   // counts a group's collectives, or the messages of one channel
+  int num_dims = 0;       // of the tensor; dims past the fourth are not shown
+  uint64_t sequence = 0;  // counts a group's collectives, or the messages of one channel
   int64_t payload_bytes = 0;
-  int64_t agreed = 0;      // what all members must give alike: numel, or the root
+  int64_t agreed = 0;  // what all members must give alike: numel, or the root
   topology::CollectiveCost cost;
   std::chrono::milliseconds deadline{0};
 };

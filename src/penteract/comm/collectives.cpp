@@ -134,8 +134,8 @@ void AllReduceCall::complete() {
 
   Call gather_call = call();
   gather_call.sequence += 1;
-  std::unique_ptr<Exchange> gather = group().transport->exchange(
-      gather_call, std::vector<Bytes>(group().size(), Bytes{own.data, own.size}), t_);
+  std::unique_ptr<Exchange> gather =
+      group().transport->exchange(gather_call, std::vector<Bytes>(group().size(), Bytes{own.data, own.size}), t_);
   views = gather->receive();
   // All have published their sums, hence read what they summed: the other slices may be overwritten.
   scatter_->finish();

@@ -41,12 +41,9 @@ std::string FlightRecorder::line(const Record& record, Clock::time_point now) {
   const std::string what =
       fmt::format("#{} of group {}: {}", record.call.sequence, *record.group, describe(record.call));
   switch (record.state) {
-    case State::issued:
-      return fmt::format("issued {:.1f} s ago {}", age_s, what);
-    case State::waiting:
-      return fmt::format("waits since {:.1f} s in {}", age_s, what);
-    case State::done:
-      break;
+    case State::issued: return fmt::format("issued {:.1f} s ago {}", age_s, what);
+    case State::waiting: return fmt::format("waits since {:.1f} s in {}", age_s, what);
+    case State::done: break;
   }
   return fmt::format("finished {:.1f} s ago {}", age_s, what);
 }

@@ -112,8 +112,8 @@ std::unique_ptr<Pending> start_reduce_scatter(const StatePtr& group, const at::T
   PENT_CHECK_EQ(in.numel(), n * out.numel());
   const std::vector<MutableBytes> parts = equal_parts(in, n);
   PENT_CHECK(out.data_ptr() == parts[group->index].data || !overlap(bytes_of(in), bytes_of(out)));
-  const Call call = make_call(*group, "reduce_scatter_sum", in, in.numel(),
-                              cost_of(Collective::reduce_scatter, *group, in), options);
+  const Call call =
+      make_call(*group, "reduce_scatter_sum", in, in.numel(), cost_of(Collective::reduce_scatter, *group, in), options);
   return std::make_unique<ReduceCall>(group, call, ReduceOp::sum, readable(parts), bytes_of(out), in, std::move(out));
 }
 
@@ -124,7 +124,8 @@ std::unique_ptr<Pending> start_all_gather(const StatePtr& group, const at::Tenso
   PENT_CHECK_EQ(in.numel() * n, out.numel());
   const std::vector<MutableBytes> parts = equal_parts(out, n);
   PENT_CHECK(in.data_ptr() == parts[group->index].data || !overlap(bytes_of(in), bytes_of(out)));
-  const Call call = make_call(*group, "all_gather", in, in.numel(), cost_of(Collective::all_gather, *group, out), options);
+  const Call call =
+      make_call(*group, "all_gather", in, in.numel(), cost_of(Collective::all_gather, *group, out), options);
   auto pending = std::make_unique<CopyCall>(group, call, to_all(in, n), parts, in, std::move(out));
   return pending;
 }

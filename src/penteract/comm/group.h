@@ -49,8 +49,8 @@ class Group {
   explicit Group(std::shared_ptr<const GroupState> state) : state_(std::move(state)) {}
 
   int size() const;
-  int index() const;          // this rank's position in the group
-  int rank(int index) const;  // the world's rank of a member
+  int index() const;                      // this rank's position in the group
+  int rank(int index) const;              // the world's rank of a member
   const std::vector<int>& ranks() const;  // ascending
   const std::string& name() const;
 

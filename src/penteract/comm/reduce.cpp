@@ -21,14 +21,12 @@ namespace {
 constexpr int64_t kChunk = 2048;
 
 // out[i] = a[i] + b[i], and the maximum; out may be a or b. One pair of functions a type: clones need plain functions.
-#define PENT_PAIRWISE(T)                                                                    \
-  PENT_CLONES void add(T* out, const T* a, const T* b, int64_t count) {                     \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];          \
-  }                                                                                         \
-  PENT_CLONES void maximum(T* out, const T* a, const T* b, int64_t count) {                 \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; ++i) {                              \
-      out[i] = (b[i] > a[i] || b[i] != b[i]) ? b[i] : a[i];                                 \
-    }                                                                                       \
+#define PENT_PAIRWISE(T)                                                                                               \
+  PENT_CLONES void add(T* out, const T* a, const T* b, int64_t count) {                                                \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];                                     \
+  }                                                                                                                    \
+  PENT_CLONES void maximum(T* out, const T* a, const T* b, int64_t count) {                                            \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; ++i) { out[i] = (b[i] > a[i] || b[i] != b[i]) ? b[i] : a[i]; } \
   }
 PENT_PAIRWISE(float)
 PENT_PAIRWISE(double)
@@ -110,14 +108,10 @@ void reduce_views(ReduceOp op, at::ScalarType dtype, std::span<const Bytes> view
   }
   const int64_t count = static_cast<int64_t>(size_bytes / c10::elementSize(dtype));
   switch (dtype) {
-    case at::kFloat:
-      return reduce_chunks(op, views, as<float>(out), count);
-    case at::kDouble:
-      return reduce_chunks(op, views, as<double>(out), count);
-    case at::kLong:
-      return reduce_chunks(op, views, as<int64_t>(out), count);
-    default:
-      return reduce_bf16(op, views, as<uint16_t>(out), count);
+    case at::kFloat: return reduce_chunks(op, views, as<float>(out), count);
+    case at::kDouble: return reduce_chunks(op, views, as<double>(out), count);
+    case at::kLong: return reduce_chunks(op, views, as<int64_t>(out), count);
+    default: return reduce_bf16(op, views, as<uint16_t>(out), count);
   }
 }
 

@@ -23,7 +23,8 @@ namespace {
 constexpr const char* kMemoryRemedy =
     "lower batch.micro or data.seq_length, cut the model over more ranks, or raise the memory limit";
 
-Group form_group(const std::shared_ptr<World>& world, int rank, const std::vector<int>& ranks, const std::string& name) {
+Group form_group(const std::shared_ptr<World>& world, int rank, const std::vector<int>& ranks,
+                 const std::string& name) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     PENT_CHECK(ranks[i] >= 0 && ranks[i] < world->num_ranks() && (i == 0 || ranks[i - 1] < ranks[i]),
                "group {}: member {} is rank {}", name, i, ranks[i]);
@@ -100,9 +101,10 @@ Status run_world(int num_ranks, int first_rank, int num_local, WorldOptions opti
       threads.emplace_back([&, i] { run_rank(world, first_rank + i, num_threads, fn); });
     }
   } catch (const std::system_error& e) {
-    world->abort(first_rank + static_cast<int>(threads.size()),
-                 Error{ErrorCode::comm_failed, fmt::format("cannot start a thread of {} ranks: {}", num_local, e.what()),
-                       "", "use fewer ranks a process, or raise the limits on threads and memory"});
+    world->abort(
+        first_rank + static_cast<int>(threads.size()),
+        Error{ErrorCode::comm_failed, fmt::format("cannot start a thread of {} ranks: {}", num_local, e.what()), "",
+              "use fewer ranks a process, or raise the limits on threads and memory"});
   }
   for (std::thread& thread : threads) thread.join();
   std::optional<Error> cause = world->first_cause();

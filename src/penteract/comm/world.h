@@ -21,8 +21,8 @@ struct WorldOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);  // of every wait, in every group
   // Checksum what is published and verify it before the producer may reuse it: finds a write into a buffer in flight.
   bool check_buffers = false;
-  int intra_op_threads = 0;          // a rank; 0 = max(1, cores / ranks)
-  uint64_t memory_limit_bytes = 0;   // a rank; 0 = none
+  int intra_op_threads = 0;         // a rank; 0 = max(1, cores / ranks)
+  uint64_t memory_limit_bytes = 0;  // a rank; 0 = none
   // Called once, before run_* returns, when the run failed: the flight records of all ranks as text.
   std::function<void(const std::string& records)> on_flight_records = {};
 };

@@ -22,14 +22,10 @@ CollectiveCost collective_cost(Collective op, int64_t num_ranks, int64_t bytes) 
       return {2 * num_peers * part_bytes, 2 * num_peers};
     case Collective::reduce_scatter:
     case Collective::all_gather:
-    case Collective::all_to_all:
-      return {num_peers * part_bytes, num_peers};
-    case Collective::broadcast:
-      return {num_peers * bytes, num_peers};
-    case Collective::send:
-      return {bytes, 1};
-    case Collective::barrier:
-      return {0, num_peers};
+    case Collective::all_to_all: return {num_peers * part_bytes, num_peers};
+    case Collective::broadcast: return {num_peers * bytes, num_peers};
+    case Collective::send: return {bytes, 1};
+    case Collective::barrier: return {0, num_peers};
   }
   return {};
 }
