@@ -11,9 +11,9 @@ namespace {
 
 TEST(Errors, NumbersAreUniqueAndEachHasAnExitCode) {
   std::map<int, std::string> seen;
-#define PENT_ERROR(name, number, exit)                                   \
-  EXPECT_TRUE(seen.emplace(number, #name).second) << #name << number;    \
-  EXPECT_EQ(exit_code(ErrorCode::name), ExitCode::exit);                 \
+#define PENT_ERROR(name, number, exit)                                \
+  EXPECT_TRUE(seen.emplace(number, #name).second) << #name << number; \
+  EXPECT_EQ(exit_code(ErrorCode::name), ExitCode::exit);              \
   EXPECT_STREQ(error_name(ErrorCode::name), #name);
 #include "penteract/base/error_codes.def"
 #undef PENT_ERROR

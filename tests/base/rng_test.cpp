@@ -60,7 +60,8 @@ TEST(PermuteIndex, IsABijectionForEverySize) {
 
 TEST(PermuteIndex, EpochsDiffer) {
   int same = 0;
-  for (uint64_t i = 0; i < 1000; ++i) same += permute_index(philox_key(4, "epoch 0"), 1000, i) == permute_index(philox_key(4, "epoch 1"), 1000, i);
+  for (uint64_t i = 0; i < 1000; ++i)
+    same += permute_index(philox_key(4, "epoch 0"), 1000, i) == permute_index(philox_key(4, "epoch 1"), 1000, i);
   EXPECT_LT(same, 20);
 }
 

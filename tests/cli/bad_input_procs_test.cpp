@@ -33,15 +33,22 @@ TEST_P(BadRunProcs, EndsWithOneMessageAndItsCode) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadRunProcs,
-    testing::Values(Bad{"key", "steps = 6", "stepz = 6", 2, "train.steps"}, Bad{"type", "steps = 6", "steps = \"6\"", 2, "whole number"},
-                    Bad{"range", "seq_length = 32", "seq_length = 0", 2, "at least 1"}, Bad{"axes", "tp = 2\npp = 2\nep = 2", "dp = 2\nep = 3", 4, "ep can be"},
-                    Bad{"ranks", "[run]", "[run]\nranks = 6", 4, "6 ranks"}, Bad{"heads", "tp = 2\npp = 2\nep = 2", "tp = 8\nep = 2", 4, "num_attention_heads"},
+    testing::Values(Bad{"key", "steps = 6", "stepz = 6", 2, "train.steps"},
+                    Bad{"type", "steps = 6", "steps = \"6\"", 2, "whole number"},
+                    Bad{"range", "seq_length = 32", "seq_length = 0", 2, "at least 1"},
+                    Bad{"axes", "tp = 2\npp = 2\nep = 2", "dp = 2\nep = 3", 4, "ep can be"},
+                    Bad{"ranks", "[run]", "[run]\nranks = 6", 4, "6 ranks"},
+                    Bad{"heads", "tp = 2\npp = 2\nep = 2", "tp = 8\nep = 2", 4, "num_attention_heads"},
                     Bad{"experts", "tp = 2\npp = 2\nep = 2", "cp = 3\nep = 3", 4, "num_experts"},
                     Bad{"width", "tp = 2\npp = 2\nep = 2", "cp = 3\netp = 3", 4, "moe_intermediate_size"},
-                    Bad{"split_sum", "pp = 2", "pp = 2\nsplit = \"2|1\"", 4, "adds up to 3"}, Bad{"split_stages", "pp = 2", "pp = 2\nsplit = \"1|1|1\"", 4, "3 stages"},
-                    Bad{"missing_text", "train.txt", "nowhere.txt", 3, "nowhere.txt"}, Bad{"empty_text", "train.txt", "empty.txt", 3, "empty.txt"},
-                    Bad{"missing_tokenizer", "qwen.json", "nowhere.json", 3, "nowhere.json"}, Bad{"vocabulary", "hidden_size = 16", "hidden_size = 16\nvocab_size = 40", 3, "vocab_size"},
-                    Bad{"batch", "global = 4", "global = 4\nmicro = 3", 4, "batch.global"}, Bad{"unwritable", "/run\"", "/train.txt/run\"", 8, "train.txt"}),
+                    Bad{"split_sum", "pp = 2", "pp = 2\nsplit = \"2|1\"", 4, "adds up to 3"},
+                    Bad{"split_stages", "pp = 2", "pp = 2\nsplit = \"1|1|1\"", 4, "3 stages"},
+                    Bad{"missing_text", "train.txt", "nowhere.txt", 3, "nowhere.txt"},
+                    Bad{"empty_text", "train.txt", "empty.txt", 3, "empty.txt"},
+                    Bad{"missing_tokenizer", "qwen.json", "nowhere.json", 3, "nowhere.json"},
+                    Bad{"vocabulary", "hidden_size = 16", "hidden_size = 16\nvocab_size = 40", 3, "vocab_size"},
+                    Bad{"batch", "global = 4", "global = 4\nmicro = 3", 4, "batch.global"},
+                    Bad{"unwritable", "/run\"", "/train.txt/run\"", 8, "train.txt"}),
     [](const auto& bad) { return bad.param.name; });
 
 TEST(BadCommandProcs, UsageIsTwo) {
@@ -91,7 +98,9 @@ TEST(BadCommandProcs, TwoRunsInOneFolder) {
 TEST(BadCommandProcs, NonfiniteEndsWithSix) {
   const SmallRun run;
   // A learning rate that throws the weights to infinity at the first update.
-  const Ended ended = run.train({"optimizer.lr=1e6", "optimizer.clip_grad_norm=0.0", "train.steps=40", "train.max_skipped_steps=2", "precision.recipe=fp32", "model.initializer_range=100.0"});
+  const Ended ended =
+      run.train({"optimizer.lr=1e6", "optimizer.clip_grad_norm=0.0", "train.steps=40", "train.max_skipped_steps=2",
+                 "precision.recipe=fp32", "model.initializer_range=100.0"});
   EXPECT_EQ(ended.code, 6) << ended.err;
   EXPECT_NE(ended.err.find("not finite"), std::string::npos) << ended.err;
 }
@@ -99,7 +108,8 @@ TEST(BadCommandProcs, NonfiniteEndsWithSix) {
 TEST(DataProcs, BuildTokenizeAndInspect) {
   const SmallRun run;
   const std::string tokenizer = PENT_SOURCE_DIR "/tests/golden/tokenizer/qwen.json";
-  const Ended built = run_program({"data", "build", run.path("train.txt"), "--out", run.path("d"), "--tokenizer", tokenizer});
+  const Ended built =
+      run_program({"data", "build", run.path("train.txt"), "--out", run.path("d"), "--tokenizer", tokenizer});
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_EQ(run_program({"inspect", run.path("d")}).code, 0);
   const Ended shown = run_program({"data", "inspect", run.path("d"), "--sample", "0", "--tokenizer", tokenizer});

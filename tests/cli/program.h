@@ -76,14 +76,22 @@ class SmallRun {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     std::string text;
-    for (int i = 0; i < 400; ++i) text += "The " + std::to_string(i * 7919 % 100) + " quick foxes jump over lazy dog number " + std::to_string(i) + ".\n";
+    for (int i = 0; i < 400; ++i)
+      text += "The " + std::to_string(i * 7919 % 100) + " quick foxes jump over lazy dog number " + std::to_string(i) +
+              ".\n";
     write("train.txt", text);
     write("valid.txt", text.substr(0, 4000));
-    recipe_ = "[run]\ndir = \"" + path("run") + "\"\n[model]\nfamily = \"qwen3_moe\"\nnum_hidden_layers = 2\nhidden_size = 16\n"
-              "moe_intermediate_size = 8\nnum_attention_heads = 4\nnum_key_value_heads = 2\nnum_experts = 4\nnum_experts_per_tok = 2\n"
-              "[layout]\ntp = 2\npp = 2\nep = 2\n[data]\ntokenizer = \"" PENT_SOURCE_DIR "/tests/golden/tokenizer/qwen.json\"\n"
-              "train = [\"" + path("train.txt") + "\"]\nvalid = [\"" + path("valid.txt") + "\"]\ntest = [\"" + path("valid.txt") + "\"]\n"
-              "seq_length = 32\n[batch]\nglobal = 4\n[optimizer]\nlr = 1e-2\n[train]\nsteps = 6\n[checkpoint]\nevery = 2\n";
+    recipe_ =
+        "[run]\ndir = \"" + path("run") +
+        "\"\n[model]\nfamily = \"qwen3_moe\"\nnum_hidden_layers = 2\nhidden_size = 16\n"
+        "moe_intermediate_size = 8\nnum_attention_heads = 4\nnum_key_value_heads = 2\nnum_experts = "
+        "4\nnum_experts_per_tok = 2\n"
+        "[layout]\ntp = 2\npp = 2\nep = 2\n[data]\ntokenizer = \"" PENT_SOURCE_DIR
+        "/tests/golden/tokenizer/qwen.json\"\n"
+        "train = [\"" +
+        path("train.txt") + "\"]\nvalid = [\"" + path("valid.txt") + "\"]\ntest = [\"" + path("valid.txt") +
+        "\"]\n"
+        "seq_length = 32\n[batch]\nglobal = 4\n[optimizer]\nlr = 1e-2\n[train]\nsteps = 6\n[checkpoint]\nevery = 2\n";
     write("recipe.toml", recipe_);
   }
   ~SmallRun() { std::filesystem::remove_all(folder_); }
@@ -95,7 +103,8 @@ class SmallRun {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   // train with the recipe and `sets` as --set.
-  Ended train(const std::vector<std::string>& sets = {}, const std::function<void(const std::string&, pid_t)>& watch = {}) const {
+  Ended train(const std::vector<std::string>& sets = {},
+              const std::function<void(const std::string&, pid_t)>& watch = {}) const {
     std::vector<std::string> args = {"train", path("recipe.toml")};
     for (const auto& set : sets) args.insert(args.end(), {"--set", set});
     return run_program(args, "", watch);

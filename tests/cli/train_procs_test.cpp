@@ -25,8 +25,8 @@ TEST(TrainProcs, AWholeRunLeavesItsRecord) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   const auto lines = metrics_of(run);
   ASSERT_EQ(lines.size(), 6u);
-  for (const char* key : {"step", "loss", "grad_norm", "lr", "tokens", "tokens_per_s", "tflops", "step_ms", "skipped", "nonfinite", "memory_max_bytes", "aux_loss",
-                          "target_tokens", "max_expert_load"}) {
+  for (const char* key : {"step", "loss", "grad_norm", "lr", "tokens", "tokens_per_s", "tflops", "step_ms", "skipped",
+                          "nonfinite", "memory_max_bytes", "aux_loss", "target_tokens", "max_expert_load"}) {
     EXPECT_TRUE(lines[0].contains(key)) << key;
   }
   EXPECT_LT(lines[5]["loss"], lines[0]["loss"]);
@@ -36,7 +36,8 @@ TEST(TrainProcs, AWholeRunLeavesItsRecord) {
   EXPECT_TRUE(lines[5].contains("test_loss"));
   EXPECT_EQ(lines[5]["eval_loss"], lines[5]["test_loss"]);  // the same file
   const auto evidence = *parse_json(run.read("run/evidence.json"), "evidence");
-  for (const char* fact : {"groups", "model", "data", "forward", "backward", "finite", "checkpoint", "validation"}) EXPECT_EQ(evidence[fact]["ok"], true) << fact;
+  for (const char* fact : {"groups", "model", "data", "forward", "backward", "finite", "checkpoint", "validation"})
+    EXPECT_EQ(evidence[fact]["ok"], true) << fact;
   EXPECT_TRUE(fs::exists(run.path("run/recipe.toml")));
   EXPECT_TRUE(fs::exists(run.path("run/environment.json")));
   EXPECT_TRUE(fs::exists(run.path("run/checkpoints/step-00000006")));
@@ -49,7 +50,8 @@ TEST(TrainProcs, AWholeRunLeavesItsRecord) {
   EXPECT_EQ(metrics_of(run).size(), 6u);
 
   EXPECT_EQ(run_program({"verify", run.path("run")}).code, 0);
-  const Ended eval = run_program({"eval", run.path("run"), "--data", run.path("valid.txt"), "--steps", "2", "--json", "--cache", run.path("cache")});
+  const Ended eval = run_program({"eval", run.path("run"), "--data", run.path("valid.txt"), "--steps", "2", "--json",
+                                  "--cache", run.path("cache")});
   ASSERT_EQ(eval.code, 0) << eval.err;
   // One rank and the run's layout differ by bf16 rounding alone: 2 layers, eps 2^-8.
   EXPECT_NEAR((*parse_json(eval.out, "eval"))["loss"].get<double>(), lines[5]["eval_loss"].get<double>(), 4 * 0x1p-8);
@@ -76,7 +78,8 @@ TEST(TrainProcs, ASignalSavesStopsAndTheRestIsTheUnbrokenRun) {
   const auto whole = metrics_of(run, "whole"), parts = metrics_of(run);
   ASSERT_EQ(parts.size(), whole.size());
   for (size_t i = 0; i < whole.size(); ++i) {
-    for (const char* key : {"step", "loss", "grad_norm", "lr", "tokens", "aux_loss"}) EXPECT_EQ(parts[i][key], whole[i][key]) << key << " at step " << i + 1;
+    for (const char* key : {"step", "loss", "grad_norm", "lr", "tokens", "aux_loss"})
+      EXPECT_EQ(parts[i][key], whole[i][key]) << key << " at step " << i + 1;
   }
   for (int rank = 0; rank < 4; ++rank) {
     const std::string part = "/checkpoints/step-00000006/rank-0000" + std::to_string(rank);

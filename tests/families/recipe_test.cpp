@@ -11,7 +11,8 @@
 namespace penteract::spec {
 namespace {
 
-Result<RunSpec> load(const std::string& text, const std::vector<std::string>& sets = {}, const LayoutOverride& override = {}) {
+Result<RunSpec> load(const std::string& text, const std::vector<std::string>& sets = {},
+                     const LayoutOverride& override = {}) {
   PENT_ASSIGN(auto document, parse_toml(text, "r.toml", sets));
   return read_recipe(std::move(document), families::read_model, override);
 }
@@ -32,7 +33,8 @@ TEST(Recipe, DefaultsAndDerivedAxes) {
 }
 
 TEST(Recipe, ResolvedRecipeReadsBackToTheSame) {
-  const auto run = load(kRecipe, {"layout.cp=1", "optimizer.schedule=wsd", "data.valid=[\"v.txt\"]", "comm.deadline=\"1h30m\""});
+  const auto run =
+      load(kRecipe, {"layout.cp=1", "optimizer.schedule=wsd", "data.valid=[\"v.txt\"]", "comm.deadline=\"1h30m\""});
   ASSERT_TRUE(run.ok()) << run.error().message();
   const auto family = families::find_family("qwen3_moe");
   const std::string text = to_toml(*run, (*family)->write(run->model));
@@ -45,9 +47,11 @@ TEST(Recipe, ResolvedRecipeReadsBackToTheSame) {
 }
 
 TEST(Recipe, APastedConfigIsRead) {
-  const auto run = load(recipe_with("vocab_size = 300\n",
-                                    "vocab_size = 300\nhidden_act = \"silu\"\nattention_bias = false\ndecoder_sparse_step = 2\nmlp_only_layers = [1]\n"
-                                    "intermediate_size = 24\nmodel_type = \"qwen3_moe\"\nuse_sliding_window = false\nrms_norm_eps = 1e-5\n"));
+  const auto run = load(recipe_with(
+      "vocab_size = 300\n",
+      "vocab_size = 300\nhidden_act = \"silu\"\nattention_bias = false\ndecoder_sparse_step = 2\nmlp_only_layers = "
+      "[1]\n"
+      "intermediate_size = 24\nmodel_type = \"qwen3_moe\"\nuse_sliding_window = false\nrms_norm_eps = 1e-5\n"));
   ASSERT_TRUE(run.ok()) << run.error().message();
   EXPECT_EQ(run->model.moe_layers, (std::vector<bool>{false, false, false, true}));
   EXPECT_EQ(run->model.norm_eps, 1e-5);
@@ -76,47 +80,62 @@ TEST_P(BadRecipe, IsOneMessageWithPlaceAndRemedy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Typos, BadRecipe,
-    testing::Values(Bad{"seq_length = 16", "seq_lenght = 16", ErrorCode::recipe_missing, "data.seq_length", "add seq_length"},
-                    Bad{"steps = 3", "steps = 3\nmax_skiped_steps = 1", ErrorCode::recipe_key, "r.toml:33", "max_skipped_steps"},
-                    Bad{"steps = 3", "steps = 3\nweight_decay = 0.1", ErrorCode::recipe_key, "train.weight_decay", "[optimizer]"},
-                    Bad{"[batch]", "[bacth]", ErrorCode::recipe_missing, "batch.global", "add global"},
-                    Bad{"[train]", "[evl]\nevery = 3\n[train]", ErrorCode::recipe_key, "evl.every", "[eval]"},
-                    Bad{"lr = 1e-3", "lr = \"1e-3\"", ErrorCode::recipe_type, "r.toml:29: optimizer.lr", "a number"},
-                    Bad{"lr = 1e-3", "lr = -1.0", ErrorCode::recipe_range, "optimizer.lr", "expected 0"},
-                    Bad{"steps = 3", "steps = 3.5", ErrorCode::recipe_type, "train.steps", "whole number"},
-                    Bad{"steps = 3", "steps = 0", ErrorCode::recipe_range, "train.steps", "at least 1"},
-                    Bad{"train = [\"a.txt\"]", "train = \"a.txt\"", ErrorCode::recipe_type, "data.train", "list"},
-                    Bad{"train = [\"a.txt\"]", "train = []", ErrorCode::recipe_range, "data.train", "at least one"},
-                    Bad{"train = [\"a.txt\"]", "train = [{ path = \"a\", wieght = 1 }]", ErrorCode::recipe_type, "data.train", "wieght"},
-                    Bad{"lr = 1e-3", "lr = 1e-3\nschedule = \"cosin\"", ErrorCode::recipe_range, "optimizer.schedule", "cosine"},
-                    Bad{"lr = 1e-3", "lr = 1e-3\nwarmup_steps = 9", ErrorCode::recipe_range, "optimizer.warmup_steps", "train.steps"},
-                    Bad{"global = 4", "global = 5", ErrorCode::layout_illegal, "batch.global", "4 or 6"},
-                    Bad{"[run]", "[run", ErrorCode::recipe_syntax, "r.toml:1", ""},
-                    Bad{"[run]", "dir = 1\n[run]", ErrorCode::recipe_key, "r.toml:1", "outside any section"}));
+    testing::Values(
+        Bad{"seq_length = 16", "seq_lenght = 16", ErrorCode::recipe_missing, "data.seq_length", "add seq_length"},
+        Bad{"steps = 3", "steps = 3\nmax_skiped_steps = 1", ErrorCode::recipe_key, "r.toml:33", "max_skipped_steps"},
+        Bad{"steps = 3", "steps = 3\nweight_decay = 0.1", ErrorCode::recipe_key, "train.weight_decay", "[optimizer]"},
+        Bad{"[batch]", "[bacth]", ErrorCode::recipe_missing, "batch.global", "add global"},
+        Bad{"[train]", "[evl]\nevery = 3\n[train]", ErrorCode::recipe_key, "evl.every", "[eval]"},
+        Bad{"lr = 1e-3", "lr = \"1e-3\"", ErrorCode::recipe_type, "r.toml:29: optimizer.lr", "a number"},
+        Bad{"lr = 1e-3", "lr = -1.0", ErrorCode::recipe_range, "optimizer.lr", "expected 0"},
+        Bad{"steps = 3", "steps = 3.5", ErrorCode::recipe_type, "train.steps", "whole number"},
+        Bad{"steps = 3", "steps = 0", ErrorCode::recipe_range, "train.steps", "at least 1"},
+        Bad{"train = [\"a.txt\"]", "train = \"a.txt\"", ErrorCode::recipe_type, "data.train", "list"},
+        Bad{"train = [\"a.txt\"]", "train = []", ErrorCode::recipe_range, "data.train", "at least one"},
+        Bad{"train = [\"a.txt\"]", "train = [{ path = \"a\", wieght = 1 }]", ErrorCode::recipe_type, "data.train",
+            "wieght"},
+        Bad{"lr = 1e-3", "lr = 1e-3\nschedule = \"cosin\"", ErrorCode::recipe_range, "optimizer.schedule", "cosine"},
+        Bad{"lr = 1e-3", "lr = 1e-3\nwarmup_steps = 9", ErrorCode::recipe_range, "optimizer.warmup_steps",
+            "train.steps"},
+        Bad{"global = 4", "global = 5", ErrorCode::layout_illegal, "batch.global", "4 or 6"},
+        Bad{"[run]", "[run", ErrorCode::recipe_syntax, "r.toml:1", ""},
+        Bad{"[run]", "dir = 1\n[run]", ErrorCode::recipe_key, "r.toml:1", "outside any section"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Models, BadRecipe,
-    testing::Values(Bad{"\"qwen3_moe\"", "\"qwen3_mo\"", ErrorCode::family_unknown, "model.family", "qwen3_moe"},
-                    Bad{"hidden_size = 32", "hiden_size = 32", ErrorCode::recipe_missing, "model.hidden_size", "add hidden_size"},
-                    Bad{"num_key_value_heads = 2", "num_key_value_heads = 3", ErrorCode::model_key, "model.num_key_value_heads", "does not divide"},
-                    Bad{"num_experts_per_tok = 2", "num_experts_per_tok = 9", ErrorCode::model_key, "num_experts_per_tok", "more than"},
-                    Bad{"vocab_size = 300", "vocab_size = 300\nhidden_act = \"gelu\"", ErrorCode::model_key, "hidden_act", "silu"},
-                    Bad{"vocab_size = 300", "vocab_size = 300\nattention_dropout = 0.1", ErrorCode::model_key, "attention_dropout", "only 0"},
-                    Bad{"vocab_size = 300", "vocab_size = 300\nhead_dim = 7", ErrorCode::model_key, "head_dim", "even"},
-                    Bad{"vocab_size = 300", "vocab_size = 300\nfrom = \"x\"", ErrorCode::recipe_unsupported, "model.from", "not supported"}));
+    testing::Values(
+        Bad{"\"qwen3_moe\"", "\"qwen3_mo\"", ErrorCode::family_unknown, "model.family", "qwen3_moe"},
+        Bad{"hidden_size = 32", "hiden_size = 32", ErrorCode::recipe_missing, "model.hidden_size", "add hidden_size"},
+        Bad{"num_key_value_heads = 2", "num_key_value_heads = 3", ErrorCode::model_key, "model.num_key_value_heads",
+            "does not divide"},
+        Bad{"num_experts_per_tok = 2", "num_experts_per_tok = 9", ErrorCode::model_key, "num_experts_per_tok",
+            "more than"},
+        Bad{"vocab_size = 300", "vocab_size = 300\nhidden_act = \"gelu\"", ErrorCode::model_key, "hidden_act", "silu"},
+        Bad{"vocab_size = 300", "vocab_size = 300\nattention_dropout = 0.1", ErrorCode::model_key, "attention_dropout",
+            "only 0"},
+        Bad{"vocab_size = 300", "vocab_size = 300\nhead_dim = 7", ErrorCode::model_key, "head_dim", "even"},
+        Bad{"vocab_size = 300", "vocab_size = 300\nfrom = \"x\"", ErrorCode::recipe_unsupported, "model.from",
+            "not supported"}));
 
-INSTANTIATE_TEST_SUITE_P(
-    NotBuiltYet, BadRecipe,
-    testing::Values(Bad{"steps = 3", "steps = 3\n[precision]\nrecipe = \"mxfp8\"", ErrorCode::recipe_unsupported, "precision.recipe", "mxfp8"},
-                    Bad{"steps = 3", "steps = 3\n[precision]\nrecipe = \"bf17\"", ErrorCode::recipe_range, "precision.recipe", "bf16"},
-                    Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"micro_batch\"", ErrorCode::recipe_unsupported, "router.balance", ""},
-                    Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"bias\"", ErrorCode::recipe_range, "router.balance", "no bias"},
-                    Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"none\"\ncoef = 0.1", ErrorCode::recipe_key, "router.coef", ""},
-                    Bad{"steps = 3", "steps = 3\n[checkpoint]\nasync = true", ErrorCode::recipe_unsupported, "checkpoint.async", ""},
-                    Bad{"steps = 3", "steps = 3\n[comm]\ndeadline = \"soon\"", ErrorCode::recipe_range, "comm.deadline", "10m"},
-                    Bad{"seq_length = 16", "seq_length = 16\ntask = \"sft\"", ErrorCode::recipe_unsupported, "data.task", "sft"},
-                    Bad{"tp = 2", "tp = 3", ErrorCode::layout_ranks, "layout", "4 ranks"},
-                    Bad{"ep = 2", "ep = 3", ErrorCode::layout_ranks, "layout", "ep can be"}));
+INSTANTIATE_TEST_SUITE_P(NotBuiltYet, BadRecipe,
+                         testing::Values(Bad{"steps = 3", "steps = 3\n[precision]\nrecipe = \"mxfp8\"",
+                                             ErrorCode::recipe_unsupported, "precision.recipe", "mxfp8"},
+                                         Bad{"steps = 3", "steps = 3\n[precision]\nrecipe = \"bf17\"",
+                                             ErrorCode::recipe_range, "precision.recipe", "bf16"},
+                                         Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"micro_batch\"",
+                                             ErrorCode::recipe_unsupported, "router.balance", ""},
+                                         Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"bias\"",
+                                             ErrorCode::recipe_range, "router.balance", "no bias"},
+                                         Bad{"steps = 3", "steps = 3\n[router]\nbalance = \"none\"\ncoef = 0.1",
+                                             ErrorCode::recipe_key, "router.coef", ""},
+                                         Bad{"steps = 3", "steps = 3\n[checkpoint]\nasync = true",
+                                             ErrorCode::recipe_unsupported, "checkpoint.async", ""},
+                                         Bad{"steps = 3", "steps = 3\n[comm]\ndeadline = \"soon\"",
+                                             ErrorCode::recipe_range, "comm.deadline", "10m"},
+                                         Bad{"seq_length = 16", "seq_length = 16\ntask = \"sft\"",
+                                             ErrorCode::recipe_unsupported, "data.task", "sft"},
+                                         Bad{"tp = 2", "tp = 3", ErrorCode::layout_ranks, "layout", "4 ranks"},
+                                         Bad{"ep = 2", "ep = 3", ErrorCode::layout_ranks, "layout", "ep can be"}));
 
 TEST(Recipe, CommandLineWins) {
   EXPECT_EQ(load(kRecipe, {"train.steps=7"})->steps, 7);
@@ -138,7 +157,8 @@ TEST(CompareRecipes, ListsWhatMayChangeAndRefusesWhatMayNot) {
   ASSERT_EQ(changes->size(), 2u);
   EXPECT_EQ((*changes)[0].key, "optimizer.lr");
   EXPECT_TRUE(compare_recipes(text({}), text({"data.train=[\"a.txt\", \"b.txt\"]"})).ok());
-  for (const char* set : {"run.seed=2", "model.hidden_size=64", "data.seq_length=8", "data.tokenizer=other", "data.train=[\"b.txt\"]", "data.eod=x"}) {
+  for (const char* set : {"run.seed=2", "model.hidden_size=64", "data.seq_length=8", "data.tokenizer=other",
+                          "data.train=[\"b.txt\"]", "data.eod=x"}) {
     const auto refused = compare_recipes(text({}), text({set}));
     ASSERT_FALSE(refused.ok()) << set;
     EXPECT_EQ(refused.error().code, ErrorCode::recipe_changed);

@@ -16,7 +16,9 @@ struct Case {
   int micro = 1;
 };
 
-void PrintTo(const Case& c, std::ostream* os) { *os << c.layout << (c.experts ? "" : " dense") << (c.tied ? " tied" : ""); }
+void PrintTo(const Case& c, std::ostream* os) {
+  *os << c.layout << (c.experts ? "" : " dense") << (c.tied ? " tied" : "");
+}
 
 spec::RunSpec run_of(const Case& c) {
   spec::RunSpec run = c.experts ? small_moe() : small_dense();
@@ -56,20 +58,20 @@ TEST_P(ParityRanks, MatchesOneRank) {
   }
   EXPECT_EQ(many.eval_tokens, one.eval_tokens);
   EXPECT_LT(std::abs(many.eval_loss - one.eval_loss), 1e-8 * one.eval_loss);
-  for (const auto& [name, weight] : one.weights) EXPECT_LT(relative_error(many.weights.at(name), weight, 1e-6), 1e-8) << name;
+  for (const auto& [name, weight] : one.weights)
+    EXPECT_LT(relative_error(many.weights.at(name), weight, 1e-6), 1e-8) << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, ParityRanks,
-                         testing::Values(Case{"dp=2"}, Case{"dp=4"}, Case{"tp=2"}, Case{"tp=4"}, Case{"cp=2"}, Case{"cp=4"},
-                                         Case{"pp=2"}, Case{"pp=4"}, Case{"pp=3,split=2|1|1"}, Case{"dp=2,ep=2"},
-                                         Case{"cp=2,ep=2"}, Case{"tp=2,ep=2"}, Case{"tp=2,etp=2"}, Case{"dp=4,ep=4"},
-                                         Case{"dp=4,ep=2,etp=2"}, Case{"tp=2,cp=2,ep=2"}, Case{"pp=2,cp=2,ep=2"},
-                                         Case{"dp=2", true, false, 2}, Case{"tp=2,pp=2,cp=2,dp=2,ep=4"},
-                                         Case{"tp=2,pp=2,cp=2,dp=2,ep=2,etp=2"}, Case{"tp=4,pp=2,cp=2,ep=8"},
-                                         Case{"tp=2,sp=off", false}, Case{"tp=4,sp=off", false}, Case{"tp=2", false},
-                                         Case{"tp=2,cp=2,sp=off", false}, Case{"tp=2,dp=2,pp=2", false},
-                                         Case{"pp=2", true, true}, Case{"tp=2,pp=4,dp=2,ep=2", true, true},
-                                         Case{"tp=2,cp=2,pp=2,sp=off", false, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, ParityRanks,
+    testing::Values(Case{"dp=2"}, Case{"dp=4"}, Case{"tp=2"}, Case{"tp=4"}, Case{"cp=2"}, Case{"cp=4"}, Case{"pp=2"},
+                    Case{"pp=4"}, Case{"pp=3,split=2|1|1"}, Case{"dp=2,ep=2"}, Case{"cp=2,ep=2"}, Case{"tp=2,ep=2"},
+                    Case{"tp=2,etp=2"}, Case{"dp=4,ep=4"}, Case{"dp=4,ep=2,etp=2"}, Case{"tp=2,cp=2,ep=2"},
+                    Case{"pp=2,cp=2,ep=2"}, Case{"dp=2", true, false, 2}, Case{"tp=2,pp=2,cp=2,dp=2,ep=4"},
+                    Case{"tp=2,pp=2,cp=2,dp=2,ep=2,etp=2"}, Case{"tp=4,pp=2,cp=2,ep=8"}, Case{"tp=2,sp=off", false},
+                    Case{"tp=4,sp=off", false}, Case{"tp=2", false}, Case{"tp=2,cp=2,sp=off", false},
+                    Case{"tp=2,dp=2,pp=2", false}, Case{"pp=2", true, true}, Case{"tp=2,pp=4,dp=2,ep=2", true, true},
+                    Case{"tp=2,cp=2,pp=2,sp=off", false, true}));
 
 }  // namespace
 }  // namespace penteract::parity

@@ -69,7 +69,8 @@ class Gatherer {
 
   // Fails the test where an element has no owner or several.
   std::map<std::string, at::Tensor> take() {
-    for (const auto& [name, owner] : owners_) EXPECT_TRUE(owner.eq(1).all().item<bool>()) << name << " is not owned exactly once";
+    for (const auto& [name, owner] : owners_)
+      EXPECT_TRUE(owner.eq(1).all().item<bool>()) << name << " is not owned exactly once";
     return values_;
   }
 
@@ -89,29 +90,30 @@ inline LayoutRun run_layout(const spec::RunSpec& run, int64_t steps, int64_t emp
   comm::WorldOptions options;
   options.deadline = std::chrono::seconds(60);
   options.check_buffers = true;
-  const Status status = comm::run_rank_threads(run.layout.num_ranks(), options, [&](comm::RankContext& context) -> Status {
-    train::Engine engine(context, run, true);
-    engine.init_weights();
-    for (int64_t step = 1; step <= steps; ++step) {
-      const auto rows = random_rows(run, step, empty_row);
-      const double lr = train::learning_rate(run.optimizer, steps, step);
-      const auto result = engine.forward_backward(rows);
-      if (step == 1) grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });
-      if (context.rank == 0) {
-        out.losses.push_back(result.loss);
-        out.norms.push_back(result.grad_norm);
-        out.aux_losses.push_back(result.aux_loss);
-      }
-      if (!result.nonfinite) parallel::adamw_update(engine.store(), run.optimizer, lr, step, result.grad_norm);
-    }
-    weights.add(engine.store(), [](parallel::FlatBuffer& b) { return b.master; });
-    const auto eval = engine.eval_batch(random_rows(run, 1000, empty_row));
-    if (context.rank == 0) {
-      out.eval_tokens = eval.target_tokens;
-      out.eval_loss = eval.loss_sum / static_cast<double>(eval.target_tokens);
-    }
-    return {};
-  });
+  const Status status =
+      comm::run_rank_threads(run.layout.num_ranks(), options, [&](comm::RankContext& context) -> Status {
+        train::Engine engine(context, run, true);
+        engine.init_weights();
+        for (int64_t step = 1; step <= steps; ++step) {
+          const auto rows = random_rows(run, step, empty_row);
+          const double lr = train::learning_rate(run.optimizer, steps, step);
+          const auto result = engine.forward_backward(rows);
+          if (step == 1) grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });
+          if (context.rank == 0) {
+            out.losses.push_back(result.loss);
+            out.norms.push_back(result.grad_norm);
+            out.aux_losses.push_back(result.aux_loss);
+          }
+          if (!result.nonfinite) parallel::adamw_update(engine.store(), run.optimizer, lr, step, result.grad_norm);
+        }
+        weights.add(engine.store(), [](parallel::FlatBuffer& b) { return b.master; });
+        const auto eval = engine.eval_batch(random_rows(run, 1000, empty_row));
+        if (context.rank == 0) {
+          out.eval_tokens = eval.target_tokens;
+          out.eval_loss = eval.loss_sum / static_cast<double>(eval.target_tokens);
+        }
+        return {};
+      });
   EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
   if (!status.ok()) return out;
   out.grads = grads.take();

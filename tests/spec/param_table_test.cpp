@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -20,7 +19,8 @@ topology::RankGrid grid_of(const std::string& text) {
 
 ModelSpec qwen3_30b() {
   ModelSpec m;
-  m.num_layers = 48, m.hidden_size = 2048, m.num_heads = 32, m.num_kv_heads = 4, m.head_dim = 128, m.vocab_size = 151936;
+  m.num_layers = 48, m.hidden_size = 2048, m.num_heads = 32, m.num_kv_heads = 4, m.head_dim = 128,
+  m.vocab_size = 151936;
   m.num_experts = 128, m.num_experts_per_tok = 8, m.moe_intermediate_size = 768, m.qk_norm = true;
   m.moe_layers.assign(48, true);
   return m;
@@ -44,7 +44,8 @@ TEST(ParamTable, CountsOfQwen3Moe) {
 
 // The union of all ranks' slices covers every parameter, replicas are the holders, and nothing else overlaps.
 TEST(ParamTable, SlicesCoverEachParameterAndHoldersAreItsReplicas) {
-  for (const char* layout : {"tp=2,pp=2,cp=2,dp=2,ep=4", "tp=4,pp=2,cp=2,ep=2,etp=2", "dp=4,ep=2,etp=2", "pp=3,split=2|1|1", "tp=4"}) {
+  for (const char* layout :
+       {"tp=2,pp=2,cp=2,dp=2,ep=4", "tp=4,pp=2,cp=2,ep=2,etp=2", "dp=4,ep=2,etp=2", "pp=3,split=2|1|1", "tp=4"}) {
     const auto grid = grid_of(layout);
     for (bool tied : {false, true}) {
       ModelSpec m = parity::small_moe().model;
@@ -83,10 +84,10 @@ TEST(ParamTable, ReductionClasses) {
     if (holds(p, grid.layout(), stages, 0)) of[p.name] = holders(p, grid, stages, 0);
   }
   using V = std::vector<int>;
-  EXPECT_EQ(of["model.layers.0.self_attn.q_proj.weight"], (V{0, 2, 4, 6}));                // dp·cp
-  EXPECT_EQ(of["model.layers.0.input_layernorm.weight"], (V{0, 1, 2, 3, 4, 5, 6, 7}));     // tp·dp·cp
+  EXPECT_EQ(of["model.layers.0.self_attn.q_proj.weight"], (V{0, 2, 4, 6}));             // dp·cp
+  EXPECT_EQ(of["model.layers.0.input_layernorm.weight"], (V{0, 1, 2, 3, 4, 5, 6, 7}));  // tp·dp·cp
   EXPECT_EQ(of["model.layers.0.mlp.gate.weight"], (V{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(of["model.layers.0.mlp.experts.up_proj.weight"], (V{0, 4}));                   // edp
+  EXPECT_EQ(of["model.layers.0.mlp.experts.up_proj.weight"], (V{0, 4}));  // edp
   // More tp ranks than key heads: neighbours share one head.
   const auto wide = grid_of("tp=4");
   for (const auto& p : param_table(m)) {
@@ -117,8 +118,9 @@ TEST(CheckLayout, IllegalOnesNameTheNumbersAndTheNearestThatWork) {
     const char* layout;
     const char* what;
   };
-  for (const Bad& bad : {Bad{"tp=3", "num_attention_heads = 4"}, Bad{"dp=5,ep=5", "num_experts = 8"}, Bad{"dp=5,etp=5", "moe_intermediate_size = 12"},
-                         Bad{"pp=5", "5 stages"}, Bad{"pp=2,split=1|2", "adds up to 3"}, Bad{"tp=2,sp=off", "sequence parallelism"},
+  for (const Bad& bad : {Bad{"tp=3", "num_attention_heads = 4"}, Bad{"dp=5,ep=5", "num_experts = 8"},
+                         Bad{"dp=5,etp=5", "moe_intermediate_size = 12"}, Bad{"pp=5", "5 stages"},
+                         Bad{"pp=2,split=1|2", "adds up to 3"}, Bad{"tp=2,sp=off", "sequence parallelism"},
                          Bad{"pp=2,vpp=2", "vpp = 2"}, Bad{"pp=2,schedule=zb", "schedule"}}) {
     const auto layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(bad.layout)), 0));
     const Status status = check_layout(m, layout, 0);
@@ -127,14 +129,16 @@ TEST(CheckLayout, IllegalOnesNameTheNumbersAndTheNearestThatWork) {
     EXPECT_NE(status.error().what.find(bad.what), std::string::npos) << status.error().message();
     EXPECT_FALSE(status.error().remedy.empty());
   }
-  const auto near = nearest_layouts(m, or_throw(topology::complete_layout(or_throw(topology::parse_layout("tp=8,dp=2")), 0)), 4, 3);
+  const auto near =
+      nearest_layouts(m, or_throw(topology::complete_layout(or_throw(topology::parse_layout("tp=8,dp=2")), 0)), 4, 3);
   ASSERT_EQ(near.size(), 3u);
   for (const auto& l : near) EXPECT_TRUE(check_layout(m, l, 4).ok());
   EXPECT_EQ(near[0].tp, 4);
   // Key heads: divide by tp or divide it.
   ModelSpec odd = parity::small_dense().model;
   odd.num_heads = 6, odd.num_kv_heads = 2;
-  EXPECT_FALSE(check_layout(odd, or_throw(topology::complete_layout({3}, 3))).ok());
+  EXPECT_FALSE(
+      check_layout(odd, or_throw(topology::complete_layout(or_throw(topology::parse_layout("tp=3")), 3))).ok());
 }
 
 }  // namespace

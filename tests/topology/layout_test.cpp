@@ -30,7 +30,8 @@ TEST(ParseLayout, UnnamedAxesFollow) {
 }
 
 TEST(ParseLayout, BadTextNamesThePiece) {
-  for (const char* text : {"tp", "tp=", "tp=0", "tp=-1", "tp=2x", "tq=2", "tp=2,tp=2", "sp=maybe", "split=", "tp=99999999999", "edp=3,tp=2,dp=2"}) {
+  for (const char* text : {"tp", "tp=", "tp=0", "tp=-1", "tp=2x", "tq=2", "tp=2,tp=2", "sp=maybe",
+                           "split=", "tp=99999999999", "edp=3,tp=2,dp=2"}) {
     const auto request = parse_layout(text);
     ASSERT_FALSE(request.ok()) << text;
     EXPECT_EQ(request.error().code, ErrorCode::layout_syntax) << text;

@@ -8,7 +8,9 @@
 namespace penteract::topology {
 namespace {
 
-RankGrid grid_of(const std::string& text) { return RankGrid(or_throw(complete_layout(or_throw(parse_layout(text)), 0))); }
+RankGrid grid_of(const std::string& text) {
+  return RankGrid(or_throw(complete_layout(or_throw(parse_layout(text)), 0)));
+}
 
 // The worked example of Megatron-Core's order: W = 16, tp2 cp2 dp2 pp2, etp1 ep4.
 TEST(RankGrid, GroupsOfMegatronsExample) {
@@ -27,8 +29,14 @@ TEST(RankGrid, GroupsOfMegatronsExample) {
 TEST(RankGrid, GroupsPartitionTheWorld) {
   for (const char* text : {"tp=2,cp=3,dp=2,pp=2,ep=3,etp=2", "tp=4,pp=4", "dp=6,ep=2,etp=3", "tp=1"}) {
     const RankGrid g = grid_of(text);
-    for (const auto& [grid, axis] : {std::pair{Grid::dense, Axis::tp}, {Grid::dense, Axis::cp}, {Grid::dense, Axis::dp}, {Grid::dense, Axis::pp},
-                                     {Grid::expert, Axis::etp}, {Grid::expert, Axis::ep}, {Grid::expert, Axis::edp}, {Grid::expert, Axis::pp}}) {
+    for (const auto& [grid, axis] : {std::pair{Grid::dense, Axis::tp},
+                                     {Grid::dense, Axis::cp},
+                                     {Grid::dense, Axis::dp},
+                                     {Grid::dense, Axis::pp},
+                                     {Grid::expert, Axis::etp},
+                                     {Grid::expert, Axis::ep},
+                                     {Grid::expert, Axis::edp},
+                                     {Grid::expert, Axis::pp}}) {
       std::set<int> covered;
       for (int r = 0; r < g.num_ranks(); ++r) {
         const auto group = g.group(r, grid, {axis});
@@ -39,7 +47,8 @@ TEST(RankGrid, GroupsPartitionTheWorld) {
       }
       EXPECT_EQ(static_cast<int>(covered.size()), g.num_ranks()) << text << " " << axis_name(axis);
     }
-    for (int r = 0; r < g.num_ranks(); ++r) EXPECT_EQ(g.group(r, Grid::dense, {Axis::pp}), g.group(r, Grid::expert, {Axis::pp}));
+    for (int r = 0; r < g.num_ranks(); ++r)
+      EXPECT_EQ(g.group(r, Grid::dense, {Axis::pp}), g.group(r, Grid::expert, {Axis::pp}));
   }
 }
 

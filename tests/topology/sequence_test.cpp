@@ -17,7 +17,7 @@ Layout layout_of(int cp, int tp, bool sp) {
 TEST(PaddedLength, IsTheLeastMultipleOfTheAxes) {
   EXPECT_EQ(padded_length(layout_of(1, 1, false), 7), 7);
   EXPECT_EQ(padded_length(layout_of(2, 1, false), 7), 8);
-  EXPECT_EQ(padded_length(layout_of(2, 3, true), 7), 12);   // lcm(4, 6)
+  EXPECT_EQ(padded_length(layout_of(2, 3, true), 7), 12);  // lcm(4, 6)
   EXPECT_EQ(padded_length(layout_of(2, 3, false), 7), 8);
   EXPECT_EQ(padded_length(layout_of(4, 2, true), 256), 256);
 }

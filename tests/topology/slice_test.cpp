@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "penteract/base/rng.h"
@@ -70,7 +68,9 @@ TEST(Intersect, MatchesBruteForce) {
     std::set_intersection(ia.begin(), ia.end(), ib.begin(), ib.end(), std::back_inserter(expected));
     const auto common = intersect(a, b);
     ASSERT_EQ(common.has_value(), !expected.empty());
-    if (common) ASSERT_EQ(flat_indices(shape, *common), expected);
+    if (common) {
+      ASSERT_EQ(flat_indices(shape, *common), expected);
+    }
     // Copying the common part run by run moves exactly its elements.
     if (!common) continue;
     std::vector<int64_t> to(b.num_elements(), -1);

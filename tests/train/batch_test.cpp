@@ -60,14 +60,16 @@ TEST_P(BatchOf, ValidTokensAreEachOnOneRank) {
       for (int dp = 0; dp < layout.dp; ++dp) {
         topology::Coord coord;
         coord.tp = tp, coord.cp = cp, coord.dp = dp;
-        for (const auto& batch : make_micro_batches(shape, layout, coord, read)) valid += batch.valid.sum().item<int64_t>();
+        for (const auto& batch : make_micro_batches(shape, layout, coord, read))
+          valid += batch.valid.sum().item<int64_t>();
       }
     }
   }
   EXPECT_EQ(valid, 7 * 7);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, BatchOf, testing::Values("tp=1", "cp=2", "cp=4", "dp=2", "tp=2,cp=2,dp=2", "tp=4,sp=off", "tp=3,cp=2"));
+INSTANTIATE_TEST_SUITE_P(Layouts, BatchOf,
+                         testing::Values("tp=1", "cp=2", "cp=4", "dp=2", "tp=2,cp=2,dp=2", "tp=4,sp=off", "tp=3,cp=2"));
 
 }  // namespace
 }  // namespace penteract::train

@@ -25,8 +25,7 @@ TEST(LrSchedule, GoldenNumbers) {
   const std::vector<std::pair<spec::LrSchedule, std::vector<double>>> golden = {
       {spec::LrSchedule::constant, {0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 1, 1}},
       {spec::LrSchedule::linear, {0.25, 0.5, 0.75, 1, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1}},
-      {spec::LrSchedule::cosine,
-       {0.25, 0.5, 0.75, 1, 0.939711431702997, 0.775, 0.55, 0.325, 0.160288568297003, 0.1}},
+      {spec::LrSchedule::cosine, {0.25, 0.5, 0.75, 1, 0.939711431702997, 0.775, 0.55, 0.325, 0.160288568297003, 0.1}},
       {spec::LrSchedule::wsd, {0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 0.55, 0.1}}};
   for (const auto& [schedule, expected] : golden) {
     const auto seen = rates(schedule);

@@ -35,7 +35,8 @@ class Metrics : public testing::Test {
 
   std::vector<int64_t> steps() {
     std::vector<int64_t> out;
-    for (const auto& line : split_text(trim(*read_file(path_)), '\n')) out.push_back((*parse_json(line, path_))["step"]);
+    for (const auto& line : split_text(trim(*read_file(path_)), '\n'))
+      out.push_back((*parse_json(line, path_))["step"]);
     return out;
   }
 

@@ -25,7 +25,11 @@ TEST(NonfiniteRanks, NothingIsUpdatedOnAnyRank) {
       EXPECT_FALSE(engine.train_step(rows, 1e-3, 1).nonfinite);
       // One weight of one rank goes bad: the last rank's slice of an expert matrix.
       if (context.rank == 3) {
-        engine.store().get(parallel::Fusion{"model.layers.3.mlp.experts.down_proj.weight"}).at(0)->weight.view({-1})[0].fill_(std::numeric_limits<double>::quiet_NaN());
+        engine.store()
+            .get(parallel::Fusion{"model.layers.3.mlp.experts.down_proj.weight"})
+            .at(0)
+            ->weight.view({-1})[0]
+            .fill_(std::numeric_limits<double>::quiet_NaN());
       }
       std::vector<at::Tensor> before;
       for (const auto& b : engine.store().buffers()) {
@@ -35,7 +39,8 @@ TEST(NonfiniteRanks, NothingIsUpdatedOnAnyRank) {
       EXPECT_TRUE(result.nonfinite) << "rank " << context.rank;
       size_t i = 0;
       for (const auto& b : engine.store().buffers()) {
-        for (const auto& t : {b.master, b.exp_avg, b.exp_avg_sq}) EXPECT_TRUE(before[i++].equal(t)) << "rank " << context.rank;
+        for (const auto& t : {b.master, b.exp_avg, b.exp_avg_sq})
+          EXPECT_TRUE(before[i++].equal(t)) << "rank " << context.rank;
       }
       return {};
     });

@@ -38,28 +38,30 @@ class ResumeRanks : public testing::TestWithParam<Case> {
   // Steps first..last; starts from `resume` where it is given; saves the last step into `save`. Losses as bits.
   std::vector<double> train(int64_t first, int64_t last, const std::string& resume, const std::string& save) {
     std::vector<double> losses;
-    const Status status = comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
-      Engine engine(context, run_, true);
-      if (resume.empty()) {
-        engine.init_weights();
-      } else {
-        PENT_ASSIGN(const auto reader, checkpoint::Reader::open(resume));
-        PENT_TRY(load_training_state(*reader, engine.store()));
-      }
-      for (int64_t step = first; step <= last; ++step) {
-        const auto result = engine.train_step(
-            [&](int64_t row, int32_t* tokens) {
-              const auto key = philox_key(9, std::to_string(step) + "/" + std::to_string(row));
-              for (int64_t i = 0; i <= run_.data.seq_length; ++i) tokens[i] = static_cast<int32_t>(permute_index(key, 101, static_cast<uint64_t>(i)));
-              return true;
-            },
-            learning_rate(run_.optimizer, 6, step), step);
-        if (context.rank == 0) losses.push_back(result.loss);
-      }
-      checkpoint::SharedState state;
-      state.step = last;
-      return checkpoint::save(context.world, save, state, checkpoint_pieces(engine.store()), 0);
-    });
+    const Status status =
+        comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
+          Engine engine(context, run_, true);
+          if (resume.empty()) {
+            engine.init_weights();
+          } else {
+            PENT_ASSIGN(const auto reader, checkpoint::Reader::open(resume));
+            PENT_TRY(load_training_state(*reader, engine.store()));
+          }
+          for (int64_t step = first; step <= last; ++step) {
+            const auto result = engine.train_step(
+                [&](int64_t row, int32_t* tokens) {
+                  const auto key = philox_key(9, std::to_string(step) + "/" + std::to_string(row));
+                  for (int64_t i = 0; i <= run_.data.seq_length; ++i)
+                    tokens[i] = static_cast<int32_t>(permute_index(key, 101, static_cast<uint64_t>(i)));
+                  return true;
+                },
+                learning_rate(run_.optimizer, 6, step), step);
+            if (context.rank == 0) losses.push_back(result.loss);
+          }
+          checkpoint::SharedState state;
+          state.step = last;
+          return checkpoint::save(context.world, save, state, checkpoint_pieces(engine.store()), 0);
+        });
     EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
     return losses;
   }
@@ -99,32 +101,38 @@ TEST_P(ResumeRanks, WeightsLoadOnAnyNumberOfRanks) {
   auto eval = [&](const char* layout) {
     run_.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(layout)), 0));
     double loss = 0;
-    const Status status = comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
-      Engine engine(context, run_, false);
-      PENT_ASSIGN(const auto reader, checkpoint::Reader::open(folder_ + "/a/" + checkpoint::step_name(2)));
-      PENT_TRY(load_weights(*reader, engine.store()));
-      const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
-        for (int64_t i = 0; i <= run_.data.seq_length; ++i) tokens[i] = static_cast<int32_t>((7 * row + 3 * i) % 101);
-        return true;
-      });
-      if (context.rank == 0) loss = result.loss_sum / static_cast<double>(result.target_tokens);
-      return {};
-    });
+    const Status status =
+        comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
+          Engine engine(context, run_, false);
+          PENT_ASSIGN(const auto reader, checkpoint::Reader::open(folder_ + "/a/" + checkpoint::step_name(2)));
+          PENT_TRY(load_weights(*reader, engine.store()));
+          const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
+            for (int64_t i = 0; i <= run_.data.seq_length; ++i)
+              tokens[i] = static_cast<int32_t>((7 * row + 3 * i) % 101);
+            return true;
+          });
+          if (context.rank == 0) loss = result.loss_sum / static_cast<double>(result.target_tokens);
+          return {};
+        });
     EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
     return loss;
   };
   const double one = eval("tp=1");
   EXPECT_GT(one, 1);
   // fp64: summation order alone; bf16: activations rounded at other places, eps 2^-8 over 4 layers of residuals.
-  const double bound = GetParam().precision == spec::Recipe::fp64 ? 1e-11 : GetParam().precision == spec::Recipe::fp32 ? 1e-5 : 4 * 0x1p-8;
+  const double bound = GetParam().precision == spec::Recipe::fp64   ? 1e-11
+                       : GetParam().precision == spec::Recipe::fp32 ? 1e-5
+                                                                    : 4 * 0x1p-8;
   for (const char* layout : {"tp=2", "pp=2", "cp=2", "dp=2,ep=2", "tp=2,pp=2,ep=2"}) {
     EXPECT_LT(std::abs(eval(layout) - one), bound * one) << layout;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ResumeRanks,
-                         testing::Values(Case{spec::Recipe::fp64, "tp=2,pp=2,cp=2,ep=2"}, Case{spec::Recipe::fp32, "tp=2,dp=2,etp=2,ep=2"},
-                                         Case{spec::Recipe::bf16, "tp=2,pp=2,cp=2,dp=2,ep=4"}, Case{spec::Recipe::bf16, "tp=1"}));
+                         testing::Values(Case{spec::Recipe::fp64, "tp=2,pp=2,cp=2,ep=2"},
+                                         Case{spec::Recipe::fp32, "tp=2,dp=2,etp=2,ep=2"},
+                                         Case{spec::Recipe::bf16, "tp=2,pp=2,cp=2,dp=2,ep=4"},
+                                         Case{spec::Recipe::bf16, "tp=1"}));
 
 }  // namespace
 }  // namespace penteract::train

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "parity/layout_run.h"
+#include "penteract/base/check.h"
 #include "penteract/checkpoint/safetensors.h"
 #include "penteract/train/engine.h"
 
@@ -31,7 +32,8 @@ class TransformersRanks : public testing::TestWithParam<const char*> {};
 
 TEST_P(TransformersRanks, LossAndGradientsAgree) {
   const auto run = golden_run(GetParam());
-  const auto file = checkpoint::SafetensorsFile::open(PENT_SOURCE_DIR "/tests/golden/transformers/qwen3_moe.safetensors");
+  const auto file =
+      checkpoint::SafetensorsFile::open(PENT_SOURCE_DIR "/tests/golden/transformers/qwen3_moe.safetensors");
   ASSERT_TRUE(file.ok()) << file.error().message();
   auto golden = [&](const std::string& name) {
     const auto* entry = file->find(name);
@@ -74,7 +76,8 @@ TEST_P(TransformersRanks, LossAndGradientsAgree) {
   EXPECT_NEAR(norm, std::sqrt(sum), 1e-4 * norm);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, TransformersRanks, testing::Values("tp=1", "tp=2,pp=2,cp=2,dp=2,ep=4", "tp=4,pp=3,ep=2,etp=2"));
+INSTANTIATE_TEST_SUITE_P(Layouts, TransformersRanks,
+                         testing::Values("tp=1", "tp=2,pp=2,cp=2,dp=2,ep=4", "tp=4,pp=3,ep=2,etp=2"));
 
 }  // namespace
 }  // namespace penteract::train

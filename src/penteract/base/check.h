@@ -28,13 +28,13 @@ void set_current_rank(int rank);
       ::penteract::check_failed(__FILE__, __LINE__, #cond, ::fmt::format("" __VA_ARGS__)); \
   } while (false)
 
-#define PENT_CHECK_OP_(a, b, op)                                                          \
-  do {                                                                                    \
-    const auto& pent_a = (a);                                                             \
-    const auto& pent_b = (b);                                                             \
-    if (!(pent_a op pent_b)) [[unlikely]]                                                 \
-      ::penteract::check_failed(__FILE__, __LINE__, #a " " #op " " #b,                    \
-                                ::fmt::format("{} against {}", pent_a, pent_b));          \
+#define PENT_CHECK_OP_(a, b, op)                                                 \
+  do {                                                                           \
+    const auto& pent_a = (a);                                                    \
+    const auto& pent_b = (b);                                                    \
+    if (!(pent_a op pent_b)) [[unlikely]]                                        \
+      ::penteract::check_failed(__FILE__, __LINE__, #a " " #op " " #b,           \
+                                ::fmt::format("{} against {}", pent_a, pent_b)); \
   } while (false)
 #define PENT_CHECK_EQ(a, b) PENT_CHECK_OP_(a, b, ==)
 #define PENT_CHECK_LT(a, b) PENT_CHECK_OP_(a, b, <)

@@ -68,7 +68,7 @@ Status ConfigTable::get(const std::string& key, int64_t& out, int64_t min, int64
   if (v->integer < min || v->integer > max) {
     return error(key, ErrorCode::recipe_range,
                  max >= kUnbounded ? fmt::format("is {}, expected at least {}", v->integer, min)
-                                  : fmt::format("is {}, expected {} to {}", v->integer, min, max),
+                                   : fmt::format("is {}, expected {} to {}", v->integer, min, max),
                  "");
   }
   out = v->integer;
@@ -175,7 +175,8 @@ Status ConfigDocument::finish() const {
       }
       const std::vector<std::string> candidates(table.asked().begin(), table.asked().end());
       if (candidates.empty()) {
-        return table.error(key, ErrorCode::recipe_key, fmt::format("the section [{}] is not known, or unused in this run", name), "remove it");
+        return table.error(key, ErrorCode::recipe_key,
+                           fmt::format("the section [{}] is not known, or unused in this run", name), "remove it");
       }
       const auto near = nearest_word(key, candidates);
       return table.error(key, ErrorCode::recipe_key, "unknown key",

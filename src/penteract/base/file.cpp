@@ -40,7 +40,7 @@ Result<FileReader> FileReader::open(const std::string& path) {
     return errno_error(errno == ENOENT || errno == ENOTDIR ? ErrorCode::file_missing : ErrorCode::file_unreadable, path,
                        "open");
   }
-  struct stat st{};
+  struct stat st {};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     ::close(fd);
     return Error{ErrorCode::file_unreadable, "is not a regular file", path, "name a file, not a folder or a device"};
@@ -62,10 +62,10 @@ FileReader::~FileReader() {
 
 Status FileReader::read_at(uint64_t offset_bytes, void* out, size_t size_bytes) const {
   if (offset_bytes > size_bytes_ || size_bytes > size_bytes_ - offset_bytes) {
-    return Error{ErrorCode::file_malformed,
-                 fmt::format("bytes {} to {} are wanted, the file has {}", offset_bytes, offset_bytes + size_bytes,
-                             size_bytes_),
-                 path_, "the file is cut short: copy or make it again"};
+    return Error{
+        ErrorCode::file_malformed,
+        fmt::format("bytes {} to {} are wanted, the file has {}", offset_bytes, offset_bytes + size_bytes, size_bytes_),
+        path_, "the file is cut short: copy or make it again"};
   }
   auto* p = static_cast<char*>(out);
   while (size_bytes > 0) {

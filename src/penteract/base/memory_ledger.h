@@ -22,7 +22,9 @@ class MemoryAccount {
 
   uint64_t current_bytes() const { return current_.load(std::memory_order_relaxed); }
   uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
-  uint64_t current_bytes(MemoryKind kind) const { return by_kind_[static_cast<int>(kind)].load(std::memory_order_relaxed); }
+  uint64_t current_bytes(MemoryKind kind) const {
+    return by_kind_[static_cast<int>(kind)].load(std::memory_order_relaxed);
+  }
   void set_limit_bytes(uint64_t bytes) { limit_.store(bytes); }
   uint64_t limit_bytes() const { return limit_.load(); }
   // Makes the n-th charge from now fail (1 = the next); 0 = never. For tests.

@@ -107,14 +107,14 @@ void or_throw(Status status);
 #define PENT_CONCAT(a, b) PENT_CONCAT_(a, b)
 
 // Returns the error of a Status to the caller.
-#define PENT_TRY(expr)                                             \
-  do {                                                             \
+#define PENT_TRY(expr)                                                                 \
+  do {                                                                                 \
     if (auto pent_status = (expr); !pent_status.ok()) return pent_status.take_error(); \
   } while (false)
 
 // Assigns the value of a Result, or returns its error to the caller: PENT_ASSIGN(auto x, f());
 #define PENT_ASSIGN(lhs, expr) PENT_ASSIGN_(PENT_CONCAT(pent_result_, __LINE__), lhs, expr)
-#define PENT_ASSIGN_(tmp, lhs, expr)       \
-  auto tmp = (expr);                       \
-  if (!tmp.ok()) return tmp.take_error();  \
+#define PENT_ASSIGN_(tmp, lhs, expr)      \
+  auto tmp = (expr);                      \
+  if (!tmp.ok()) return tmp.take_error(); \
   lhs = std::move(tmp).value()

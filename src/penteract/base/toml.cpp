@@ -52,7 +52,8 @@ Result<toml::table> parse(std::string_view text, const std::string& origin) {
   if (!result) {
     const auto& e = result.error();
     return Error{ErrorCode::recipe_syntax, std::string(e.description()),
-                 fmt::format("{}:{}", origin, e.source().begin.line), "the file is TOML: section headers in brackets, key = value"};
+                 fmt::format("{}:{}", origin, e.source().begin.line),
+                 "the file is TOML: section headers in brackets, key = value"};
   }
   return std::move(result).table();
 }
@@ -67,7 +68,8 @@ Result<Set> parse_set(const std::string& text) {
   const std::string path = text.substr(0, equals);
   const size_t dot = path.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot == 0 || dot + 1 == path.size()) {
-    return Error{ErrorCode::recipe_syntax, "expected section.key=value", fmt::format("--set {}", text), "for example --set train.steps=20"};
+    return Error{ErrorCode::recipe_syntax, "expected section.key=value", fmt::format("--set {}", text),
+                 "for example --set train.steps=20"};
   }
   const std::string raw = text.substr(equals + 1);
   const std::string where = fmt::format("--set {}", path);
@@ -81,7 +83,8 @@ Result<Set> parse_set(const std::string& text) {
 
 }  // namespace
 
-Result<ConfigDocument> parse_toml(std::string_view text, const std::string& origin, const std::vector<std::string>& sets) {
+Result<ConfigDocument> parse_toml(std::string_view text, const std::string& origin,
+                                  const std::vector<std::string>& sets) {
   PENT_ASSIGN(const toml::table root, parse(text, origin));
   std::map<std::string, std::map<std::string, ConfigValue>> sections;
   for (const auto& [name, node] : root) {
@@ -117,7 +120,8 @@ std::string toml_quote(std::string_view text) {
     if (c == '"' || c == '\\') out += std::string("\\") + c;
     else if (c == '\n') out += "\\n";
     else if (c == '\t') out += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     else out += c;
   }
   return out + "\"";

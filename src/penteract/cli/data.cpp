@@ -12,8 +12,8 @@
 #include "penteract/base/text.h"
 #include "penteract/cli/commands.h"
 #include "penteract/cli/options.h"
-#include "penteract/data/ingest.h"
 #include "penteract/data/indexed_dataset.h"
+#include "penteract/data/ingest.h"
 #include "penteract/data/tokenizer.h"
 
 namespace penteract::cli {
@@ -71,11 +71,16 @@ void add_build(CLI::App& data_app, Run& run) {
     run = [a] {
       const auto counts = build(*a);
       if (!counts.ok()) return fail(counts.error(), a->common);
-      const Json json = {{"path", a->out}, {"documents", counts->text.documents}, {"empty_documents", counts->text.empty_documents},
-                         {"malformed_lines", counts->text.malformed_lines}, {"tokens", counts->num_tokens}};
+      const Json json = {{"path", a->out},
+                         {"documents", counts->text.documents},
+                         {"empty_documents", counts->text.empty_documents},
+                         {"malformed_lines", counts->text.malformed_lines},
+                         {"tokens", counts->num_tokens}};
       if (a->common.json) fmt::print("{}\n", json.dump(2));
-      else fmt::print("{}.bin, {}.idx: {} documents, {} tokens; {} blank documents and {} malformed lines left out\n", a->out, a->out,
-                      counts->text.documents, counts->num_tokens, counts->text.empty_documents, counts->text.malformed_lines);
+      else
+        fmt::print("{}.bin, {}.idx: {} documents, {} tokens; {} blank documents and {} malformed lines left out\n",
+                   a->out, a->out, counts->text.documents, counts->num_tokens, counts->text.empty_documents,
+                   counts->text.malformed_lines);
       return static_cast<int>(ExitCode::done);
     };
   });
@@ -92,11 +97,17 @@ int inspect_sample(const SampleArgs& a) {
   const auto dataset = data::IndexedDataset::open(a.path);
   if (!dataset.ok()) return fail(dataset.error(), a.common);
   if (a.sample >= (*dataset)->num_documents()) {
-    return fail({ErrorCode::invalid_argument, fmt::format("document {} does not exist, the dataset has {}", a.sample, (*dataset)->num_documents()), "--sample", ""}, a.common);
+    return fail({ErrorCode::invalid_argument,
+                 fmt::format("document {} does not exist, the dataset has {}", a.sample, (*dataset)->num_documents()),
+                 "--sample", ""},
+                a.common);
   }
   const auto ids = (*dataset)->document(a.sample);
   if (!ids.ok()) return fail(ids.error(), a.common);
-  Json json = {{"documents", (*dataset)->num_documents()}, {"tokens", (*dataset)->num_tokens()}, {"sample", a.sample}, {"ids", *ids}};
+  Json json = {{"documents", (*dataset)->num_documents()},
+               {"tokens", (*dataset)->num_tokens()},
+               {"sample", a.sample},
+               {"ids", *ids}};
   std::string text;
   if (!a.tokenizer.path.empty()) {
     const auto tokenizer = data::Tokenizer::load(a.tokenizer.path, a.tokenizer.kind);
@@ -108,7 +119,9 @@ int inspect_sample(const SampleArgs& a) {
   // Every token of a pretraining document is a target: the loss mask is all ones.
   json["loss_mask"] = "all";
   if (a.common.json) fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-  else fmt::print("document {} of {}: {} tokens, all of them targets\n{}\n{}\n", a.sample, (*dataset)->num_documents(), ids->size(), fmt::join(*ids, " "), text);
+  else
+    fmt::print("document {} of {}: {} tokens, all of them targets\n{}\n{}\n", a.sample, (*dataset)->num_documents(),
+               ids->size(), fmt::join(*ids, " "), text);
   return static_cast<int>(ExitCode::done);
 }
 
@@ -129,7 +142,8 @@ struct TokenizeArgs {
 };
 
 // One line of stdin to one line of stdout. Errors: text_malformed with the line.
-Result<std::string> convert_line(const data::Tokenizer& tokenizer, const std::string& line, int64_t number, bool decode) {
+Result<std::string> convert_line(const data::Tokenizer& tokenizer, const std::string& line, int64_t number,
+                                 bool decode) {
   const std::string culprit = fmt::format("stdin:{}", number);
   PENT_ASSIGN(const Json json, parse_json(line, culprit));
   if (decode) {
@@ -166,7 +180,8 @@ int tokenize(const TokenizeArgs& a) {
 
 void add_tokenize(CLI::App& data_app, Run& run) {
   auto a = std::make_shared<TokenizeArgs>();
-  CLI::App* command = data_app.add_subcommand("tokenize", "JSONL with \"text\" on stdin, an array of ids a line on stdout");
+  CLI::App* command =
+      data_app.add_subcommand("tokenize", "JSONL with \"text\" on stdin, an array of ids a line on stdout");
   add_tokenizer(*command, a->tokenizer, true);
   command->add_flag("--decode", a->decode, "arrays of ids on stdin, JSONL with \"text\" on stdout");
   add_common(*command, a->common);

@@ -55,7 +55,10 @@ Result<Outcome> run_eval(const Args& args) {
   outcome.layout = topology::to_string(run.layout);
   PENT_TRY(spec::check_layout(run.model, run.layout));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
-  const std::string cache = args.cache.empty() ? fmt::format("{}/penteract-cache-{}", std::filesystem::temp_directory_path().string(), ::getuid()) : args.cache;
+  const std::string cache =
+      args.cache.empty()
+          ? fmt::format("{}/penteract-cache-{}", std::filesystem::temp_directory_path().string(), ::getuid())
+          : args.cache;
   PENT_ASSIGN(const auto windows, train::open_eval_windows(run, *tokenizer, args.data, "--data", cache));
   outcome.left_over_tokens = windows.num_left_over();
 
@@ -91,12 +94,17 @@ void add_eval(CLI::App& app, Run& run) {
       if (!o.ok()) return fail(o.error(), args->common);
       const double perplexity = std::exp(o->summary.loss);
       if (args->common.json) {
-        const Json document = {{"model", o->step_dir}, {"layout", o->layout}, {"loss", o->summary.loss}, {"perplexity", perplexity},
-                               {"tokens", o->summary.target_tokens}, {"windows", o->summary.num_windows}, {"left_over_tokens", o->left_over_tokens}};
+        const Json document = {{"model", o->step_dir},
+                               {"layout", o->layout},
+                               {"loss", o->summary.loss},
+                               {"perplexity", perplexity},
+                               {"tokens", o->summary.target_tokens},
+                               {"windows", o->summary.num_windows},
+                               {"left_over_tokens", o->left_over_tokens}};
         fmt::print("{}\n", document.dump(2));
       } else {
-        fmt::print("loss {:.6f}  perplexity {:.3f}  over {} tokens in {} windows ({} tokens fill no window)\n", o->summary.loss, perplexity,
-                   o->summary.target_tokens, o->summary.num_windows, o->left_over_tokens);
+        fmt::print("loss {:.6f}  perplexity {:.3f}  over {} tokens in {} windows ({} tokens fill no window)\n",
+                   o->summary.loss, perplexity, o->summary.target_tokens, o->summary.num_windows, o->left_over_tokens);
       }
       return static_cast<int>(ExitCode::done);
     };

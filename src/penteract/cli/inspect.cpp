@@ -20,12 +20,17 @@ namespace fs = std::filesystem;
 
 Result<checkpoint::Description> describe_dataset(const std::string& path) {
   PENT_ASSIGN(const auto dataset, data::IndexedDataset::open(path));
-  const Json json = {{"kind", "dataset"}, {"path", dataset->prefix()}, {"documents", dataset->num_documents()}, {"sequences", dataset->num_sequences()},
-                     {"tokens", dataset->num_tokens()}, {"bytes_per_token", data::token_bytes(dataset->dtype())}};
-  return checkpoint::Description{json.dump(2), format_table({{"dataset", dataset->prefix()},
-                                                             {"documents", std::to_string(dataset->num_documents())},
-                                                             {"tokens", std::to_string(dataset->num_tokens())},
-                                                             {"bytes a token", std::to_string(data::token_bytes(dataset->dtype()))}})};
+  const Json json = {{"kind", "dataset"},
+                     {"path", dataset->prefix()},
+                     {"documents", dataset->num_documents()},
+                     {"sequences", dataset->num_sequences()},
+                     {"tokens", dataset->num_tokens()},
+                     {"bytes_per_token", data::token_bytes(dataset->dtype())}};
+  return checkpoint::Description{
+      json.dump(2), format_table({{"dataset", dataset->prefix()},
+                                  {"documents", std::to_string(dataset->num_documents())},
+                                  {"tokens", std::to_string(dataset->num_tokens())},
+                                  {"bytes a token", std::to_string(data::token_bytes(dataset->dtype()))}})};
 }
 
 // Resolved recipe, last line of the metrics, evidence; then the checkpoints.
@@ -70,7 +75,8 @@ Result<checkpoint::Description> describe(const std::string& path) {
 void add_inspect(CLI::App& app, Run& run) {
   auto path = std::make_shared<std::string>();
   auto common = std::make_shared<CommonOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "shows what a checkpoint, run directory, dataset or safetensors file holds");
+  CLI::App* command =
+      app.add_subcommand("inspect", "shows what a checkpoint, run directory, dataset or safetensors file holds");
   command->add_option("PATH", *path, "file or folder")->required();
   add_common(*command, *common);
   command->callback([path, common, &run] {

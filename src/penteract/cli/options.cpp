@@ -17,16 +17,21 @@ void add_common(CLI::App& app, CommonOptions& o) {
 
 void add_run_options(CLI::App& app, RunOptions& o) {
   app.add_option("--layout", o.layout, "axes, for example tp=2,pp=2,dp=2,ep=4")->type_name("L");
-  app.add_option("--ranks", o.ranks, "number of ranks (threads of this process)")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--ranks", o.ranks, "number of ranks (threads of this process)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   app.add_option("--device", o.device, "cpu")->type_name("D");
   app.add_option("--precision", o.precision, "fp64, fp32 or bf16")->type_name("R");
   // One value an option: a value may itself hold commas and brackets.
-  app.add_option("--set", o.sets, "any recipe key: section.key=value (repeatable)")->type_name("KEY=VALUE")->allow_extra_args(false);
+  app.add_option("--set", o.sets, "any recipe key: section.key=value (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
 }
 
 Result<std::vector<std::string>> sets_of(const RunOptions& o) {
   if (!o.device.empty() && o.device != "cpu") {
-    return Error{ErrorCode::recipe_unsupported, fmt::format("device \"{}\" is not supported in this version", o.device), "--device", "use cpu"};
+    return Error{ErrorCode::recipe_unsupported, fmt::format("device \"{}\" is not supported in this version", o.device),
+                 "--device", "use cpu"};
   }
   std::vector<std::string> sets = o.sets;
   if (!o.precision.empty()) sets.push_back("precision.recipe=" + toml_quote(o.precision));
@@ -39,7 +44,13 @@ int fail(const Error& error, const CommonOptions& o) {
   const int code = static_cast<int>(exit_code(error.code));
   log_error("{}", error.message());
   if (o.json) {
-    const Json document = {{"error", {{"name", error_name(error.code)}, {"number", static_cast<int>(error.code)}, {"what", error.what}, {"culprit", error.culprit}, {"remedy", error.remedy}}}, {"exit_code", code}};
+    const Json document = {{"error",
+                            {{"name", error_name(error.code)},
+                             {"number", static_cast<int>(error.code)},
+                             {"what", error.what},
+                             {"culprit", error.culprit},
+                             {"remedy", error.remedy}}},
+                           {"exit_code", code}};
     fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
   }
   return code;

@@ -29,7 +29,8 @@ void on_signal(int signal) {
   if (signal != SIGUSR1) std::signal(signal, SIG_DFL);
 }
 
-Result<train::RunOutcome> run_training(const std::string& recipe, const RunOptions& options, const std::string& command_line) {
+Result<train::RunOutcome> run_training(const std::string& recipe, const RunOptions& options,
+                                       const std::string& command_line) {
   PENT_ASSIGN(const auto sets, sets_of(options));
   PENT_ASSIGN(spec::RunSpec run, spec::load_recipe(recipe, sets, families::read_model, layout_override(options)));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
@@ -41,18 +42,22 @@ Result<train::RunOutcome> run_training(const std::string& recipe, const RunOptio
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int threads = run.threads > 0 ? run.threads : std::max(1, cores / run.ranks);
   PENT_TRY(directory.write("recipe.toml", resolved));
-  PENT_TRY(directory.write("environment.json", train::environment_json(command_line, run.ranks, threads, topology::to_string(run.layout))));
-  log_info("{} ranks, {} thread{} each: {}", run.ranks, threads, threads == 1 ? "" : "s", topology::to_string(run.layout));
+  PENT_TRY(directory.write("environment.json",
+                           train::environment_json(command_line, run.ranks, threads, topology::to_string(run.layout))));
+  log_info("{} ranks, {} thread{} each: {}", run.ranks, threads, threads == 1 ? "" : "s",
+           topology::to_string(run.layout));
 
   comm::WorldOptions world;
   world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
   world.intra_op_threads = threads;
   world.on_flight_records = [&](const std::string& records) {
-    if (directory.write("logs/flight-records.txt", records).ok()) log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
+    if (directory.write("logs/flight-records.txt", records).ok())
+      log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
   };
   train::RunOutcome outcome;
   const train::RunInputs inputs{run, corpus, directory, resolved, g_stop, 0};
-  const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
+  const Status status = comm::run_rank_threads(
+      run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
   if (!outcome.already_finished) PENT_TRY(directory.write("evidence.json", outcome.evidence.json()));
   if (!status.ok()) return status.error();
   return outcome;
@@ -63,10 +68,18 @@ void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
     auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(nullptr); };
     Json lines = Json::array();
     for (const auto& line : o.lines) lines.push_back(Json::parse(line.json()));
-    const Json document = {{"resumed_from", o.resumed_from}, {"last_step", o.last_step}, {"already_finished", o.already_finished},
-                           {"stopped", o.stopped}, {"first_loss", number(o.first_loss)}, {"last_loss", number(o.last_loss)},
-                           {"eval_loss", number(o.valid_loss)}, {"test_loss", number(o.test_loss)}, {"train_seconds", o.train_seconds},
-                           {"train_tokens", o.train_tokens}, {"memory_peak_bytes", o.memory_total_bytes}, {"steps", lines},
+    const Json document = {{"resumed_from", o.resumed_from},
+                           {"last_step", o.last_step},
+                           {"already_finished", o.already_finished},
+                           {"stopped", o.stopped},
+                           {"first_loss", number(o.first_loss)},
+                           {"last_loss", number(o.last_loss)},
+                           {"eval_loss", number(o.valid_loss)},
+                           {"test_loss", number(o.test_loss)},
+                           {"train_seconds", o.train_seconds},
+                           {"train_tokens", o.train_tokens},
+                           {"memory_peak_bytes", o.memory_total_bytes},
+                           {"steps", lines},
                            {"evidence", Json::parse(o.evidence.json())}};
     fmt::print("{}\n", document.dump(2));
     return;
@@ -80,7 +93,8 @@ void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
   if (o.valid_loss) fmt::print(", validation {:.4f}", *o.valid_loss);
   if (o.test_loss) fmt::print(", test {:.4f}", *o.test_loss);
   fmt::print("\ntraining {} ({:.0f} tokens/s), peak memory {} over all ranks\n", format_seconds(o.train_seconds),
-             static_cast<double>(o.train_tokens) / std::max(1e-9, o.train_seconds), format_bytes(static_cast<uint64_t>(o.memory_total_bytes)));
+             static_cast<double>(o.train_tokens) / std::max(1e-9, o.train_seconds),
+             format_bytes(static_cast<uint64_t>(o.memory_total_bytes)));
 }
 
 }  // namespace
@@ -92,7 +106,8 @@ void add_train(CLI::App& app, Run& run) {
     RunOptions options;
   };
   auto args = std::make_shared<Args>();
-  CLI::App* command = app.add_subcommand("train", "trains a recipe; resumes by itself when the run directory holds a checkpoint");
+  CLI::App* command =
+      app.add_subcommand("train", "trains a recipe; resumes by itself when the run directory holds a checkpoint");
   command->add_option("RECIPE", args->recipe, "recipe in TOML")->required();
   add_common(*command, args->common);
   add_run_options(*command, args->options);

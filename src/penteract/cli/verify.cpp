@@ -15,7 +15,8 @@ namespace {
 
 // The steps that a path names: all of a folder of steps or a run directory, else the path itself.
 Result<std::vector<std::string>> steps_of(const std::string& path) {
-  if (!std::filesystem::exists(path)) return Error{ErrorCode::checkpoint_missing, "does not exist", path, "name a checkpoint or a run directory"};
+  if (!std::filesystem::exists(path))
+    return Error{ErrorCode::checkpoint_missing, "does not exist", path, "name a checkpoint or a run directory"};
   const std::string folder = checkpoints_folder(path);
   if (folder.empty()) return std::vector<std::string>{path};
   PENT_ASSIGN(const auto steps, checkpoint::list_steps(folder));

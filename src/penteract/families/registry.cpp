@@ -20,13 +20,15 @@ Result<const Family*> find_family(const std::string& name) {
     names.push_back(family.name);
   }
   const auto near = nearest_word(name, names);
-  return Error{ErrorCode::family_unknown, fmt::format("the family \"{}\" is not known; known: {}", name, fmt::join(names, ", ")), "model.family",
+  return Error{ErrorCode::family_unknown,
+               fmt::format("the family \"{}\" is not known; known: {}", name, fmt::join(names, ", ")), "model.family",
                near.empty() ? "" : fmt::format("did you mean \"{}\"?", near)};
 }
 
 Status read_model(ConfigTable& table, spec::RunSpec& run) {
   if (table.has("from")) {
-    return table.error("from", ErrorCode::recipe_unsupported, "starting from another model is not supported in this version",
+    return table.error("from", ErrorCode::recipe_unsupported,
+                       "starting from another model is not supported in this version",
                        "describe the model by family and sizes");
   }
   PENT_TRY(table.require("family"));

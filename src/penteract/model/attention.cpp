@@ -19,7 +19,8 @@ parallel::Fusion Attention::fusion(int layer) {
   return {p + "q_proj.weight", p + "k_proj.weight", p + "v_proj.weight"};
 }
 
-Attention::Attention(const spec::ModelSpec& m, int layer, const parallel::ParamStore& store, const parallel::Groups& groups)
+Attention::Attention(const spec::ModelSpec& m, int layer, const parallel::ParamStore& store,
+                     const parallel::Groups& groups)
     : heads_local_(m.num_heads / groups.layout.tp),
       kv_heads_local_(std::max<int64_t>(1, m.num_kv_heads / groups.layout.tp)),
       head_dim_(m.head_dim),
@@ -47,7 +48,8 @@ at::Tensor Attention::forward(const at::Tensor& x, const BlockContext& c) const 
   }
   q = parallel::rotary(q, c.rope);
   k = parallel::rotary(k, c.rope);
-  const at::Tensor out = parallel::context_attention(q, k, v, c.groups->cp, 1.0 / std::sqrt(static_cast<double>(head_dim_)));
+  const at::Tensor out =
+      parallel::context_attention(q, k, v, c.groups->cp, 1.0 / std::sqrt(static_cast<double>(head_dim_)));
   return parallel::row_linear(out.reshape({-1, heads_local_ * head_dim_}), *out_, c.tensor_parallel);
 }
 

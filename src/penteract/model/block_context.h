@@ -14,10 +14,10 @@ namespace penteract::model {
 
 // The tokens of one micro-batch on one rank.
 struct MicroBatch {
-  int64_t rows = 1;     // B
-  at::Tensor ids;       // int64 [T]
-  at::Tensor targets;   // int64 [T]; -1: no target
-  at::Tensor valid;     // bool [T_sp]: false for pads
+  int64_t rows = 1;    // B
+  at::Tensor ids;      // int64 [T]
+  at::Tensor targets;  // int64 [T]; -1: no target
+  at::Tensor valid;    // bool [T_sp]: false for pads
 };
 
 struct BlockContext {

@@ -70,7 +70,9 @@ at::Tensor Decoder::forward(const MicroBatch& batch, const at::Tensor& input, do
   context.balancing = {balancing_coef_per_row, groups_.tp_cp, batch.rows};
   context.stats = stats;
 
-  at::Tensor x = first_stage_ ? parallel::vocab_embedding(batch.ids, *embedding_, vocab_first_, anchor_, context.tensor_parallel) : input;
+  at::Tensor x = first_stage_
+                     ? parallel::vocab_embedding(batch.ids, *embedding_, vocab_first_, anchor_, context.tensor_parallel)
+                     : input;
   for (const Layer& layer : layers_) {
     x = x + layer.attention.forward(parallel::rms_norm(x, *layer.input_norm, model_.norm_eps, &queue_), context);
     x = x + layer.feed_forward->forward(parallel::rms_norm(x, *layer.post_norm, model_.norm_eps, &queue_), context);

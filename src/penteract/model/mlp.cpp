@@ -42,8 +42,8 @@ class MoeMlp : public FeedForward {
   }
 
   at::Tensor forward(const at::Tensor& x, const BlockContext& c) const override {
-    const auto routing = parallel::route(x, *router_, c.batch->valid, num_experts_per_tok_, norm_topk_prob_, c.balancing,
-                                         layer_, c.stats, c.queue);
+    const auto routing = parallel::route(x, *router_, c.batch->valid, num_experts_per_tok_, norm_topk_prob_,
+                                         c.balancing, layer_, c.stats, c.queue);
     const auto plan = parallel::plan_experts(routing.experts, c.batch->valid, num_experts_, *c.groups);
     return parallel::mix_experts(x, routing.weights, plan, experts_, *c.groups, c.queue);
   }

@@ -19,7 +19,8 @@ class FeedForward {
 };
 
 // The kind that the ModelSpec names for the layer.
-std::unique_ptr<FeedForward> make_feed_forward(const spec::ModelSpec& model, int layer, const parallel::ParamStore& store);
+std::unique_ptr<FeedForward> make_feed_forward(const spec::ModelSpec& model, int layer,
+                                               const parallel::ParamStore& store);
 parallel::Fusion feed_forward_fusion(const spec::ModelSpec& model, int layer);
 
 }  // namespace penteract::model

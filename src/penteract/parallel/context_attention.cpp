@@ -49,12 +49,15 @@ class ContextAttention : public ops::Op {
   }
 
   std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) override {
-    auto [dq, dk, dv] = ops::attention_backward(grads[0], saved(0), saved(1), saved(2), saved(3), saved(4), blocks(saved(1)), scale_);
+    auto [dq, dk, dv] =
+        ops::attention_backward(grads[0], saved(0), saved(1), saved(2), saved(3), saved(4), blocks(saved(1)), scale_);
     return {dq, scatter(dk), scatter(dv)};
   }
 
  private:
-  std::vector<ops::AttentionBlock> blocks(const at::Tensor& keys) const { return causal_blocks(cp_.size(), cp_.index(), keys.size(0)); }
+  std::vector<ops::AttentionBlock> blocks(const at::Tensor& keys) const {
+    return causal_blocks(cp_.size(), cp_.index(), keys.size(0));
+  }
   at::Tensor gather(const at::Tensor& x) const {
     if (cp_.size() == 1) return x;
     return reorder(cp_.all_gather(x.contiguous(), {.tag = "context parallel"}), cp_.size(), true);
@@ -70,7 +73,8 @@ class ContextAttention : public ops::Op {
 
 }  // namespace
 
-at::Tensor context_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const comm::Group& cp, double scale) {
+at::Tensor context_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const comm::Group& cp,
+                             double scale) {
   auto op = std::make_shared<ContextAttention>(cp, scale);
   return ops::record_one(op, {q, k, v}, [&](bool keep) { return op->forward(q, k, v, keep); });
 }

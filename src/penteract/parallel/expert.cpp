@@ -31,8 +31,10 @@ class MixExperts : public ops::Op {
     const at::Tensor dgate_up = ops::swiglu_backward(dhidden, gate_up);
     const at::Tensor drows = ops::grouped_matmul_nn(dgate_up, experts_.gate_up->use(), plan_.counts);
     const auto counts = plan_.counts;
-    queue_->push(*experts_.down, [dy, hidden, counts](at::Tensor g) { ops::grouped_wgrad_accumulate(dy, hidden, counts, g); });
-    queue_->push(*experts_.gate_up, [dgate_up, rows, counts](at::Tensor g) { ops::grouped_wgrad_accumulate(dgate_up, rows, counts, g); });
+    queue_->push(*experts_.down,
+                 [dy, hidden, counts](at::Tensor g) { ops::grouped_wgrad_accumulate(dy, hidden, counts, g); });
+    queue_->push(*experts_.gate_up,
+                 [dgate_up, rows, counts](at::Tensor g) { ops::grouped_wgrad_accumulate(dgate_up, rows, counts, g); });
     return {ops::scatter_add_rows(from_owners(drows), plan_.token_of_row, grads[0].size(0)), dweights};
   }
 
@@ -44,7 +46,8 @@ class MixExperts : public ops::Op {
   }
   // The reverse; what the etp members computed from their parts of the width is summed.
   at::Tensor from_owners(const at::Tensor& rows) const {
-    const at::Tensor arrived = etp_.reduce_scatter_v(ops::gather_rows(rows, plan_.from_expert), plan_.etp_rows, {.tag = "combine"});
+    const at::Tensor arrived =
+        etp_.reduce_scatter_v(ops::gather_rows(rows, plan_.from_expert), plan_.etp_rows, {.tag = "combine"});
     return ep_.all_to_all_v(arrived, plan_.recv_rows, plan_.send_rows, {.tag = "combine"});
   }
 
@@ -56,8 +59,8 @@ class MixExperts : public ops::Op {
 
 }  // namespace
 
-at::Tensor mix_experts(const at::Tensor& x, const at::Tensor& weights, const ExpertPlan& plan, const ExpertWeights& experts,
-                       const Groups& groups, WeightGradQueue* queue) {
+at::Tensor mix_experts(const at::Tensor& x, const at::Tensor& weights, const ExpertPlan& plan,
+                       const ExpertWeights& experts, const Groups& groups, WeightGradQueue* queue) {
   auto op = std::make_shared<MixExperts>(plan, experts, groups, queue);
   return ops::record_one(op, {x, weights}, [&](bool keep) { return op->forward(x, weights, keep); });
 }

@@ -17,7 +17,7 @@ struct ExpertWeights {
 // x [T, H] (tokens of this rank alone), weights [T, K] in the graph, plan from the same choices
 // -> [T, H]: the weighted sum over the chosen experts; zero for pads.
 // COLLECTIVE: ep and etp.   BACKWARD: the same exchanges, reversed.
-at::Tensor mix_experts(const at::Tensor& x, const at::Tensor& weights, const ExpertPlan& plan, const ExpertWeights& experts,
-                       const Groups& groups, WeightGradQueue* queue);
+at::Tensor mix_experts(const at::Tensor& x, const at::Tensor& weights, const ExpertPlan& plan,
+                       const ExpertWeights& experts, const Groups& groups, WeightGradQueue* queue);
 
 }  // namespace penteract::parallel

@@ -45,7 +45,9 @@ ExpertPlan plan_experts(const at::Tensor& experts, const at::Tensor& valid, int6
   const int etp = groups.etp.size(), ep = groups.ep.size();
   const int64_t local = num_experts / ep;
   const int64_t first = groups.ep.index() * local;
-  auto count = [&](int etp_index, int ep_index, int64_t e) { return all[(etp_index + int64_t{etp} * ep_index) * num_experts + e]; };
+  auto count = [&](int etp_index, int ep_index, int64_t e) {
+    return all[(etp_index + int64_t{etp} * ep_index) * num_experts + e];
+  };
   auto sum = [&](int etp_index, int ep_index, int64_t from) {
     int64_t n = 0;
     for (int64_t e = from; e < from + local; ++e) n += count(etp_index, ep_index, e);

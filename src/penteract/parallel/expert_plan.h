@@ -13,13 +13,13 @@
 namespace penteract::parallel {
 
 struct ExpertPlan {
-  at::Tensor token_of_row;  // int64 [M]: the local token of each row sent, rows in expert order
-  at::Tensor row_of_choice; // int64 [T·K]: the row of a choice, -1 for pads
+  at::Tensor token_of_row;                    // int64 [M]: the local token of each row sent, rows in expert order
+  at::Tensor row_of_choice;                   // int64 [T·K]: the row of a choice, -1 for pads
   std::vector<int64_t> send_rows, recv_rows;  // over ep
   std::vector<int64_t> etp_rows;              // rows each etp member received over ep
-  at::Tensor to_expert;     // int64 [R]: row in expert order -> row as gathered over etp
-  at::Tensor from_expert;   // int64 [R]: its inverse
-  std::vector<int64_t> counts;  // rows of each local expert; sums to R
+  at::Tensor to_expert;                       // int64 [R]: row in expert order -> row as gathered over etp
+  at::Tensor from_expert;                     // int64 [R]: its inverse
+  std::vector<int64_t> counts;                // rows of each local expert; sums to R
 };
 
 // experts int64 [T, K], valid bool [T]. COLLECTIVE: etp·ep.

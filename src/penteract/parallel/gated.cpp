@@ -13,7 +13,9 @@ class Gated : public ops::Op {
     if (keep) save(gate_up, ops::SaveKind::recompute);
     return ops::swiglu(gate_up);
   }
-  std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) override { return {ops::swiglu_backward(grads[0], saved(0))}; }
+  std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) override {
+    return {ops::swiglu_backward(grads[0], saved(0))};
+  }
 };
 
 }  // namespace

@@ -6,8 +6,12 @@ Groups make_groups(const comm::RankContext& context, const topology::RankGrid& g
   using topology::Axis;
   using topology::Grid;
   const int rank = context.rank;
-  auto dense = [&](topology::AxisSet axes, const char* name) { return context.make_group(grid.group(rank, Grid::dense, axes), name); };
-  auto expert = [&](topology::AxisSet axes, const char* name) { return context.make_group(grid.group(rank, Grid::expert, axes), name); };
+  auto dense = [&](topology::AxisSet axes, const char* name) {
+    return context.make_group(grid.group(rank, Grid::dense, axes), name);
+  };
+  auto expert = [&](topology::AxisSet axes, const char* name) {
+    return context.make_group(grid.group(rank, Grid::expert, axes), name);
+  };
   Groups g;
   g.layout = grid.layout();
   g.coord = grid.coord(rank);

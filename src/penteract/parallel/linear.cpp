@@ -76,7 +76,8 @@ at::Tensor gather_rows_over_tp(const at::Tensor& x, const TensorParallel& parall
   return parallel.sp ? parallel.tp.all_gather(x, {.tag = "sequence parallel"}) : x;
 }
 
-at::Tensor column_linear(const at::Tensor& x, const std::vector<const Parameter*>& parts, const TensorParallel& parallel) {
+at::Tensor column_linear(const at::Tensor& x, const std::vector<const Parameter*>& parts,
+                         const TensorParallel& parallel) {
   auto op = std::make_shared<ColumnLinear>(parts, parallel);
   return ops::record_one(op, {x}, [&](bool keep) { return op->forward(x, keep); });
 }

@@ -21,7 +21,8 @@ struct TensorParallel {
 
 // x [T_sp or T, K] -> [T, sum of N_local]: each part's weight [N_local, K] holds this rank's output rows.
 // With sp the shards of x are gathered first. COLLECTIVE: tp.   BACKWARD: reduce-scatter with sp, else all-reduce.
-at::Tensor column_linear(const at::Tensor& x, const std::vector<const Parameter*>& parts, const TensorParallel& parallel);
+at::Tensor column_linear(const at::Tensor& x, const std::vector<const Parameter*>& parts,
+                         const TensorParallel& parallel);
 
 // x [T, K_local] -> [T_sp or T, N]: the sum over tp of x·wᵀ with w [N, K_local]; scattered over positions with sp.
 // COLLECTIVE: tp.   BACKWARD: all-gather with sp, else nothing.

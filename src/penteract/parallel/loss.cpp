@@ -49,8 +49,8 @@ class VocabParallelLoss : public ops::Op {
 
 }  // namespace
 
-at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, int64_t first, const at::Tensor& targets,
-                               const TensorParallel& parallel) {
+at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, int64_t first,
+                               const at::Tensor& targets, const TensorParallel& parallel) {
   auto op = std::make_shared<VocabParallelLoss>(head, first, parallel);
   return ops::record_one(op, {hidden}, [&](bool keep) { return op->forward(hidden, targets, keep); });
 }

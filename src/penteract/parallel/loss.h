@@ -11,7 +11,7 @@ namespace penteract::parallel {
 // hidden [T_sp or T, H]; head weight [V_local, H], `first` the global id of its row 0; targets int64 [T], negative
 // where a position has none. Returns the sum of the token losses (scalar, accumulate dtype), equal on all tp ranks.
 // COLLECTIVE: tp.   BACKWARD: reduce-scatter with sp, else all-reduce.
-at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, int64_t first, const at::Tensor& targets,
-                               const TensorParallel& parallel);
+at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, int64_t first,
+                               const at::Tensor& targets, const TensorParallel& parallel);
 
 }  // namespace penteract::parallel

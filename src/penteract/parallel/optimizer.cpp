@@ -38,8 +38,8 @@ void adamw_update(ParamStore& store, const spec::OptimizerSpec& spec, double lr,
     auto flush = [&] {
       if (count == 0) return;
       step.weight_decay = decay ? spec.weight_decay : 0;
-      ops::adamw_step(b.master.narrow(0, first, count), b.exp_avg.narrow(0, first, count), b.exp_avg_sq.narrow(0, first, count),
-                      grad.narrow(0, first, count), step);
+      ops::adamw_step(b.master.narrow(0, first, count), b.exp_avg.narrow(0, first, count),
+                      b.exp_avg_sq.narrow(0, first, count), grad.narrow(0, first, count), step);
     };
     for (const OwnedPiece& piece : store.owned_pieces(b)) {
       const bool piece_decay = store.table()[piece.param].decay;

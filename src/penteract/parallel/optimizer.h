@@ -10,8 +10,8 @@
 namespace penteract::parallel {
 
 struct GradNorm {
-  double norm = 0;      // L2 norm of all gradients of the model, each global element once
-  bool finite = true;   // false when any element on any rank is not finite
+  double norm = 0;     // L2 norm of all gradients of the model, each global element once
+  bool finite = true;  // false when any element on any rank is not finite
 };
 
 // REQUIRES: reduce_grads() done. COLLECTIVE: world. Equal on all ranks, in double, summed in rank order.

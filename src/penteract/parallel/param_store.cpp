@@ -42,7 +42,8 @@ ParamStore::ParamStore(const comm::RankContext& context, const spec::ModelSpec& 
   allocate(with_optimizer);
 }
 
-void ParamStore::lay_out(const comm::RankContext& context, const topology::RankGrid& grid, const std::vector<Fusion>& fusions) {
+void ParamStore::lay_out(const comm::RankContext& context, const topology::RankGrid& grid,
+                         const std::vector<Fusion>& fusions) {
   const auto& layout = grid.layout();
   const topology::Coord coord = grid.coord(context.rank);
   std::map<std::string, int> index;
@@ -104,7 +105,8 @@ void ParamStore::lay_out(const comm::RankContext& context, const topology::RankG
       bool alike = true;
       for (const auto& name : fusion_of.at(it->second)) {
         parts.push_back(index.at(name));
-        alike &= holders_of(parts.back()) == holders_of(parts[0]) && table_[parts.back()].type == table_[parts[0]].type &&
+        alike &= holders_of(parts.back()) == holders_of(parts[0]) &&
+                 table_[parts.back()].type == table_[parts[0]].type &&
                  table_[parts.back()].share == table_[parts[0]].share;
       }
       if (alike) {
@@ -195,7 +197,8 @@ void ParamStore::init_weights(uint64_t seed) {
       topology::for_each_run(whole, piece.slice, piece.slice, [&](int64_t global, int64_t local, int64_t count) {
         values.resize(count);
         normal_range(key, global, count, values.data());
-        if (precision_.master == at::kDouble) fill_from_doubles(values, param.init_std, target.data_ptr<double>() + local);
+        if (precision_.master == at::kDouble)
+          fill_from_doubles(values, param.init_std, target.data_ptr<double>() + local);
         else fill_from_doubles(values, param.init_std, target.data_ptr<float>() + local);
       });
     }

@@ -34,9 +34,9 @@ struct FlatBuffer {
   std::vector<Segment> segments;  // ascending, without gaps up to `used`
   int64_t used = 0;
   int64_t shard_first = 0, shard_count = 0;  // this member's part; the buffer is size · shard_count long, zero-padded
-  at::Tensor weight;     // [size·shard_count], compute or master dtype
-  at::Tensor main_grad;  // [size·shard_count], master dtype; absent for evaluation
-  at::Tensor master, exp_avg, exp_avg_sq;  // [shard_count], master dtype; absent for evaluation
+  at::Tensor weight;                         // [size·shard_count], compute or master dtype
+  at::Tensor main_grad;                      // [size·shard_count], master dtype; absent for evaluation
+  at::Tensor master, exp_avg, exp_avg_sq;    // [shard_count], master dtype; absent for evaluation
 
   at::Tensor grad_shard() const;  // this member's part of main_grad
 };
@@ -68,12 +68,12 @@ class ParamStore {
   const Parameter* get(const std::string& name) const { return get(Fusion{name}).at(0); }
 
   // Masters from the counter-based generator, keyed by (seed, name): equal in every layout. Then publish_weights().
-  void init_weights(uint64_t seed);   // COLLECTIVE: every class
+  void init_weights(uint64_t seed);  // COLLECTIVE: every class
   // Rounds masters into weights and gathers them over each class.
-  void publish_weights();             // COLLECTIVE: every class
+  void publish_weights();  // COLLECTIVE: every class
   void zero_grads();
   // Sums main gradients over each class into the shards.
-  void reduce_grads();                // COLLECTIVE: every class
+  void reduce_grads();  // COLLECTIVE: every class
 
   // What this rank's shard of a buffer holds, in order.
   std::vector<OwnedPiece> owned_pieces(const FlatBuffer& buffer) const;
@@ -87,7 +87,7 @@ class ParamStore {
   std::vector<int> stage_of_layer_;
   precision::Precision precision_;
   std::deque<FlatBuffer> buffers_;  // ascending by their first parameter: one order on all ranks
-  struct Place {  // of a local matrix before its buffer is allocated
+  struct Place {                    // of a local matrix before its buffer is allocated
     std::string name;
     size_t buffer = 0;
     int64_t flat_first = 0;

@@ -12,9 +12,9 @@
 namespace penteract::parallel {
 
 struct Parameter {
-  std::string name;      // the global name, or those of the fused parts joined by '+'
-  at::Tensor weight;     // local shape, compute dtype (router: master dtype)
-  at::Tensor main_grad;  // local shape, master dtype; the sum of contributions since zero_grads()
+  std::string name;         // the global name, or those of the fused parts joined by '+'
+  at::Tensor weight;        // local shape, compute dtype (router: master dtype)
+  at::Tensor main_grad;     // local shape, master dtype; the sum of contributions since zero_grads()
   bool contributes = true;  // false: another rank adds the same gradient (spec::contributes)
 
   // The weight, ready to be read.

@@ -43,36 +43,36 @@ void run_pipeline(const schedule::ActionList& actions, const comm::Group& pp, co
         m.input = receive(owner(s - 1), forward_channel(s - 1), "activation");
         if (options.training) m.input.set_requires_grad(true);
         break;
-      case ActionKind::forward:
-        m.output = forward(action.micro_batch, m.input);
-        break;
+      case ActionKind::forward: m.output = forward(action.micro_batch, m.input); break;
       case ActionKind::send_forward:
-        sends.push_back(pp.send(m.output.detach().contiguous(), owner(s + 1), forward_channel(s), {.tag = "activation"}));
+        sends.push_back(
+            pp.send(m.output.detach().contiguous(), owner(s + 1), forward_channel(s), {.tag = "activation"}));
         break;
       case ActionKind::receive_backward:
         m.output_grad = receive(owner(s + 1), backward_channel(s), "activation gradient");
         break;
       case ActionKind::backward:
-        if (!m.output_grad.defined()) m.output_grad = at::full(m.output.sizes(), options.loss_scale, m.output.options().requires_grad(false));
+        if (!m.output_grad.defined())
+          m.output_grad = at::full(m.output.sizes(), options.loss_scale, m.output.options().requires_grad(false));
         ops::run_backward({m.output}, {m.output_grad});
         m.input_grad = m.input.defined() ? m.input.grad() : at::Tensor();
         m.input = m.output = m.output_grad = at::Tensor();
         break;
       case ActionKind::send_backward:
         PENT_CHECK(m.input_grad.defined(), "{}", to_string(action));
-        sends.push_back(pp.send(m.input_grad.contiguous(), owner(s - 1), backward_channel(s - 1), {.tag = "activation gradient"}));
+        sends.push_back(
+            pp.send(m.input_grad.contiguous(), owner(s - 1), backward_channel(s - 1), {.tag = "activation gradient"}));
         m.input_grad = at::Tensor();
         break;
-      case ActionKind::weight_gradient:
-        options.drain_weight_grads();
-        break;
+      case ActionKind::weight_gradient: options.drain_weight_grads(); break;
     }
     while (!sends.empty() && sends.front().done()) {
       sends.front().wait();
       sends.pop_front();
     }
     // A forward without a backward (evaluation) is over when its output has gone.
-    const bool gone = action.kind == ActionKind::send_forward || (action.kind == ActionKind::forward && s == pp.size() - 1);
+    const bool gone =
+        action.kind == ActionKind::send_forward || (action.kind == ActionKind::forward && s == pp.size() - 1);
     if (!options.training && gone) m.output = m.input = at::Tensor();
   }
   for (auto& send : sends) send.wait();

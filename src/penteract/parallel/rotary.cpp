@@ -10,7 +10,9 @@ class Rotary : public ops::Op {
   explicit Rotary(const ops::RopeTables& tables) : tables_(tables) {}
   const char* name() const override { return "rotary"; }
   at::Tensor forward(const at::Tensor& x) const { return ops::rope(x, tables_); }
-  std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) override { return {ops::rope(grads[0], tables_, true)}; }
+  std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) override {
+    return {ops::rope(grads[0], tables_, true)};
+  }
 
  private:
   ops::RopeTables tables_;

@@ -65,7 +65,8 @@ at::Tensor count_choices(const at::Tensor& experts, const at::Tensor& valid, int
 Routing route(const at::Tensor& x, const Parameter& weight, const at::Tensor& valid, int64_t num_experts_per_tok,
               bool norm_topk_prob, const Balancing& balancing, int layer, RoutingStats* stats, WeightGradQueue* queue) {
   auto op = std::make_shared<Router>(weight, norm_topk_prob, queue);
-  const at::Tensor weights = ops::record_one(op, {x}, [&](bool keep) { return op->forward(x.detach(), num_experts_per_tok, keep); });
+  const at::Tensor weights =
+      ops::record_one(op, {x}, [&](bool keep) { return op->forward(x.detach(), num_experts_per_tok, keep); });
   const ops::RouterChoice choice = op->take_choice();
   const Routing routing{weights, choice.experts};
   if (stats == nullptr) return routing;
@@ -82,8 +83,8 @@ Routing route(const at::Tensor& x, const Parameter& weight, const at::Tensor& va
   balancing.tp_cp.all_reduce_sum(totals, {.tag = "balancing counts"});
   const auto dtype = choice.probs.scalar_type();
   const at::Tensor num_tokens = totals.select(1, num_experts).clamp_min(1).to(dtype);  // [rows]
-  const at::Tensor f = totals.narrow(1, 0, num_experts).to(dtype) * (static_cast<double>(num_experts) / num_experts_per_tok) /
-                       num_tokens.unsqueeze(1);
+  const at::Tensor f = totals.narrow(1, 0, num_experts).to(dtype) *
+                       (static_cast<double>(num_experts) / num_experts_per_tok) / num_tokens.unsqueeze(1);
   const at::Tensor slope = f * balancing.coef_per_row / num_tokens.unsqueeze(1);  // d(loss)/d(prob of a non-pad token)
   const at::Tensor live = valid.view({-1, rows, 1}).to(dtype);
   const at::Tensor grad = (live * slope.unsqueeze(0)).reshape({-1, num_experts});  // [T, E]

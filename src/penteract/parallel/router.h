@@ -14,13 +14,13 @@ namespace penteract::parallel {
 struct Balancing {
   double coef_per_row = 0;  // coef / B; 0 = off
   comm::Group tp_cp;
-  int64_t rows = 1;         // of this micro-batch
+  int64_t rows = 1;  // of this micro-batch
 };
 
 // What the layers of a step add up, per rank; reduced once at the end of the step.
 struct RoutingStats {
-  at::Tensor aux_loss;      // scalar double: this rank's part of the balancing terms
-  at::Tensor expert_counts; // int64 [layers, E]: non-pad choices of this rank's tokens
+  at::Tensor aux_loss;       // scalar double: this rank's part of the balancing terms
+  at::Tensor expert_counts;  // int64 [layers, E]: non-pad choices of this rank's tokens
 };
 
 struct Routing {

@@ -13,17 +13,20 @@ using topology::Layout;
 
 // What is wrong with the layout, or "".
 std::string problem_of(const ModelSpec& m, const Layout& l, int64_t global_batch) {
-  if (m.num_heads % l.tp != 0) return fmt::format("num_attention_heads = {} does not divide by tp = {}", m.num_heads, l.tp);
+  if (m.num_heads % l.tp != 0)
+    return fmt::format("num_attention_heads = {} does not divide by tp = {}", m.num_heads, l.tp);
   if (m.num_kv_heads % l.tp != 0 && l.tp % m.num_kv_heads != 0) {
     return fmt::format("num_key_value_heads = {} neither divides by tp = {} nor divides it", m.num_kv_heads, l.tp);
   }
-  if (m.vocab_size > 0 && m.vocab_size < l.tp) return fmt::format("vocab_size = {} is below tp = {}", m.vocab_size, l.tp);
+  if (m.vocab_size > 0 && m.vocab_size < l.tp)
+    return fmt::format("vocab_size = {} is below tp = {}", m.vocab_size, l.tp);
   const bool has_dense = std::count(m.moe_layers.begin(), m.moe_layers.end(), false) > 0;
   if (has_dense && m.intermediate_size % l.tp != 0) {
     return fmt::format("intermediate_size = {} does not divide by tp = {}", m.intermediate_size, l.tp);
   }
   if (m.has_experts()) {
-    if (m.num_experts % l.ep != 0) return fmt::format("num_experts = {} does not divide by ep = {}", m.num_experts, l.ep);
+    if (m.num_experts % l.ep != 0)
+      return fmt::format("num_experts = {} does not divide by ep = {}", m.num_experts, l.ep);
     if (m.moe_intermediate_size % l.etp != 0) {
       return fmt::format("moe_intermediate_size = {} does not divide by etp = {}", m.moe_intermediate_size, l.etp);
     }
@@ -42,7 +45,8 @@ std::string problem_of(const ModelSpec& m, const Layout& l, int64_t global_batch
 
 double distance(const Layout& a, const Layout& b) {
   auto d = [](int x, int y) { return std::fabs(std::log2(static_cast<double>(x) / y)); };
-  return d(a.tp, b.tp) + d(a.cp, b.cp) + d(a.dp, b.dp) + d(a.pp, b.pp) + d(a.ep, b.ep) + d(a.etp, b.etp) + (a.sp != b.sp) * 0.5;
+  return d(a.tp, b.tp) + d(a.cp, b.cp) + d(a.dp, b.dp) + d(a.pp, b.pp) + d(a.ep, b.ep) + d(a.etp, b.etp) +
+         (a.sp != b.sp) * 0.5;
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ std::vector<Layout> nearest_layouts(const ModelSpec& m, const Layout& wanted, in
             if (plane % (int64_t{ep} * etp) != 0) continue;
             if (!m.has_experts() && ep * etp > 1) continue;
             Layout l;
-            l.tp = tp, l.cp = cp, l.pp = pp, l.dp = plane / (tp * cp), l.ep = ep, l.etp = etp, l.edp = plane / (ep * etp);
+            l.tp = tp, l.cp = cp, l.pp = pp, l.dp = plane / (tp * cp), l.ep = ep, l.etp = etp,
+            l.edp = plane / (ep * etp);
             l.sp = tp > 1 && (m.has_experts() || wanted.sp || wanted.tp == 1);
             if (problem_of(m, l, global_batch).empty()) legal.push_back(l);
           }
@@ -72,7 +77,8 @@ std::vector<Layout> nearest_layouts(const ModelSpec& m, const Layout& wanted, in
       }
     }
   }
-  std::stable_sort(legal.begin(), legal.end(), [&](const Layout& a, const Layout& b) { return distance(a, wanted) < distance(b, wanted); });
+  std::stable_sort(legal.begin(), legal.end(),
+                   [&](const Layout& a, const Layout& b) { return distance(a, wanted) < distance(b, wanted); });
   if (legal.size() > count) legal.resize(count);
   return legal;
 }

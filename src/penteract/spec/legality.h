@@ -15,7 +15,7 @@ namespace penteract::spec {
 Status check_layout(const ModelSpec& model, const topology::Layout& layout, int64_t global_batch = 0);
 
 // The `count` legal layouts of num_ranks ranks nearest to `wanted`: least sum of |log2| of the axes' ratios.
-std::vector<topology::Layout> nearest_layouts(const ModelSpec& model, const topology::Layout& wanted, int64_t global_batch,
-                                              size_t count);
+std::vector<topology::Layout> nearest_layouts(const ModelSpec& model, const topology::Layout& wanted,
+                                              int64_t global_batch, size_t count);
 
 }  // namespace penteract::spec

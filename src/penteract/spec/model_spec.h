@@ -21,9 +21,9 @@ struct ModelSpec {
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;
-  bool norm_topk_prob = true;     // combine weights are divided by their sum over the chosen experts
-  std::vector<bool> moe_layers;   // [num_layers] true: mixture of experts
-  bool qk_norm = false;           // RMSNorm of each query and key head before RoPE
+  bool norm_topk_prob = true;    // combine weights are divided by their sum over the chosen experts
+  std::vector<bool> moe_layers;  // [num_layers] true: mixture of experts
+  bool qk_norm = false;          // RMSNorm of each query and key head before RoPE
   bool tie_embeddings = false;
   double norm_eps = 1e-6;
   double rope_theta = 1e6;

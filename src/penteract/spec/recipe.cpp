@@ -22,7 +22,8 @@ Status get_choice(ConfigTable& table, const std::string& key, const std::vector<
       return {};
     }
   }
-  return table.error(key, ErrorCode::recipe_range, fmt::format("is \"{}\"", text), fmt::format("choose one of {}", fmt::join(names, ", ")));
+  return table.error(key, ErrorCode::recipe_range, fmt::format("is \"{}\"", text),
+                     fmt::format("choose one of {}", fmt::join(names, ", ")));
 }
 
 template <class Enum>
@@ -36,7 +37,8 @@ Status get_enum(ConfigTable& table, const std::string& key, const std::vector<st
 // A feature of the interface that this version refuses.
 Status refuse(ConfigTable& table, const std::string& key, bool asked_for, const std::string& what) {
   if (!asked_for) return {};
-  return table.error(key, ErrorCode::recipe_unsupported, what + " is not supported in this version", "leave the key out");
+  return table.error(key, ErrorCode::recipe_unsupported, what + " is not supported in this version",
+                     "leave the key out");
 }
 
 Status read_run(ConfigTable& t, RunSpec& run) {
@@ -94,7 +96,8 @@ Status read_sources(ConfigTable& t, const std::string& key, std::vector<DataSour
       for (const auto& [field, v] : item.fields) {
         if (field == "path" && v.kind == ConfigValue::Kind::string) source.path = v.string;
         else if (field == "weight" && v.kind == ConfigValue::Kind::floating) source.weight = v.floating;
-        else if (field == "weight" && v.kind == ConfigValue::Kind::integer) source.weight = static_cast<double>(v.integer);
+        else if (field == "weight" && v.kind == ConfigValue::Kind::integer)
+          source.weight = static_cast<double>(v.integer);
         else return bad(fmt::format("has the field \"{}\" that is unknown or of a wrong type", field));
       }
       if (!(source.weight > 0) || source.weight > 1e12) return bad(fmt::format("has the weight {}", source.weight));
@@ -118,16 +121,20 @@ Status read_data(ConfigTable& t, DataSpec& data) {
     for (const auto& [field, v] : tokenizer->fields) {
       if (field == "path" && v.kind == ConfigValue::Kind::string) data.tokenizer_path = v.string;
       else if (field == "kind" && v.kind == ConfigValue::Kind::string) data.tokenizer_kind = v.string;
-      else return t.error("tokenizer", ErrorCode::recipe_key, fmt::format("has the field \"{}\" that is unknown or no text", field), "fields: path, kind");
+      else
+        return t.error("tokenizer", ErrorCode::recipe_key,
+                       fmt::format("has the field \"{}\" that is unknown or no text", field), "fields: path, kind");
     }
   } else {
-    return t.error("tokenizer", ErrorCode::recipe_type, fmt::format("is {}", tokenizer->kind_name()), "write a path, or { path = …, kind = … }");
+    return t.error("tokenizer", ErrorCode::recipe_type, fmt::format("is {}", tokenizer->kind_name()),
+                   "write a path, or { path = …, kind = … }");
   }
   if (data.tokenizer_path.empty()) return t.error("tokenizer", ErrorCode::recipe_range, "names no path", "");
   PENT_TRY(t.get("eod", data.eod));
   PENT_TRY(t.require("train"));
   PENT_TRY(read_sources(t, "train", data.train));
-  if (data.train.empty()) return t.error("train", ErrorCode::recipe_range, "is an empty list", "name at least one file");
+  if (data.train.empty())
+    return t.error("train", ErrorCode::recipe_range, "is an empty list", "name at least one file");
   PENT_TRY(t.get("valid", data.valid));
   PENT_TRY(t.get("test", data.test));
   PENT_TRY(t.require("seq_length"));
@@ -141,16 +148,19 @@ Status read_optimizer(ConfigTable& t, int64_t steps, OptimizerSpec& o) {
   PENT_TRY(t.require("lr"));
   PENT_TRY(t.get("lr", o.lr, 0, 1e6));
   PENT_TRY(t.get("min_lr", o.min_lr, 0, 1e6));
-  if (o.min_lr > o.lr) return t.error("min_lr", ErrorCode::recipe_range, fmt::format("is {}, above lr = {}", o.min_lr, o.lr), "");
+  if (o.min_lr > o.lr)
+    return t.error("min_lr", ErrorCode::recipe_range, fmt::format("is {}, above lr = {}", o.min_lr, o.lr), "");
   PENT_TRY(t.get("warmup_steps", o.warmup_steps, 0, kMaxSteps));
   if (o.warmup_steps > steps) {
-    return t.error("warmup_steps", ErrorCode::recipe_range, fmt::format("is {}, more than train.steps = {}", o.warmup_steps, steps), "");
+    return t.error("warmup_steps", ErrorCode::recipe_range,
+                   fmt::format("is {}, more than train.steps = {}", o.warmup_steps, steps), "");
   }
   PENT_TRY(get_enum(t, "schedule", {"constant", "linear", "cosine", "wsd"}, o.schedule));
   std::vector<double> betas = {o.beta1, o.beta2};
   PENT_TRY(t.get("betas", betas));
   if (betas.size() != 2 || !(betas[0] >= 0 && betas[0] < 1) || !(betas[1] >= 0 && betas[1] < 1)) {
-    return t.error("betas", ErrorCode::recipe_range, "must be two numbers from 0 to below 1", "for example [0.9, 0.95]");
+    return t.error("betas", ErrorCode::recipe_range, "must be two numbers from 0 to below 1",
+                   "for example [0.9, 0.95]");
   }
   o.beta1 = betas[0], o.beta2 = betas[1];
   PENT_TRY(t.get("eps", o.eps, 1e-30, 1));
@@ -175,11 +185,14 @@ Status read_deadline(ConfigTable& t, double& seconds) {
     }
     const char unit = number >= 0 ? rest[used] : '?';
     const double scale = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
-    if (scale == 0) return t.error("deadline", ErrorCode::recipe_range, fmt::format("is \"{}\"", text), "write for example \"10m\", \"90s\" or \"1h30m\"");
+    if (scale == 0)
+      return t.error("deadline", ErrorCode::recipe_range, fmt::format("is \"{}\"", text),
+                     "write for example \"10m\", \"90s\" or \"1h30m\"");
     total += number * scale;
     at += used + 1;
   }
-  if (!(total > 0) || total > 1e7) return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s", total), "choose a time above zero");
+  if (!(total > 0) || total > 1e7)
+    return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s", total), "choose a time above zero");
   seconds = total;
   return {};
 }
@@ -192,7 +205,8 @@ Status read_checkpoint(ConfigTable& t, CheckpointSpec& c) {
   PENT_TRY(refuse(t, "async", async, "async = true"));
   PENT_TRY(t.get("on_error", c.on_error));
   if (c.on_error != "continue" && c.on_error != "stop") {
-    return t.error("on_error", ErrorCode::recipe_range, fmt::format("is \"{}\"", c.on_error), "choose continue or stop");
+    return t.error("on_error", ErrorCode::recipe_range, fmt::format("is \"{}\"", c.on_error),
+                   "choose continue or stop");
   }
   std::string node_dir, busy = "wait";
   int replicas = 0;
@@ -206,7 +220,9 @@ Status read_checkpoint(ConfigTable& t, CheckpointSpec& c) {
 
 }  // namespace
 
-std::string recipe_name(Recipe recipe) { return recipe == Recipe::fp64 ? "fp64" : recipe == Recipe::fp32 ? "fp32" : "bf16"; }
+std::string recipe_name(Recipe recipe) {
+  return recipe == Recipe::fp64 ? "fp64" : recipe == Recipe::fp32 ? "fp32" : "bf16";
+}
 std::string balance_name(Balance balance) { return balance == Balance::none ? "none" : "sequence"; }
 std::string lr_schedule_name(LrSchedule s) {
   static const char* const kNames[] = {"constant", "linear", "cosine", "wsd"};
@@ -236,9 +252,12 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
   PENT_TRY(batch.get("micro", run.micro_batch, 1, 1 << 20));
   const int64_t unit = run.micro_batch * run.layout.dp;
   if (run.global_batch % unit != 0) {
-    return batch.error("global", ErrorCode::layout_illegal,
-                       fmt::format("is {}, which micro·dp = {}·{} = {} does not divide", run.global_batch, run.micro_batch, run.layout.dp, unit),
-                       fmt::format("use {} or {}, or another micro or dp", std::max<int64_t>(1, run.global_batch / unit) * unit, (run.global_batch / unit + 1) * unit));
+    return batch.error(
+        "global", ErrorCode::layout_illegal,
+        fmt::format("is {}, which micro·dp = {}·{} = {} does not divide", run.global_batch, run.micro_batch,
+                    run.layout.dp, unit),
+        fmt::format("use {} or {}, or another micro or dp", std::max<int64_t>(1, run.global_batch / unit) * unit,
+                    (run.global_batch / unit + 1) * unit));
   }
 
   PENT_TRY(read_data(doc.section("data"), run.data));
@@ -250,10 +269,13 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
     PENT_TRY(router.get("balance", balance));
     PENT_TRY(refuse(router, "balance", balance == "micro_batch", "balance = \"micro_batch\""));
     if (balance == "bias") {
-      return router.error("balance", ErrorCode::recipe_range, fmt::format("is \"bias\", but family {} has no bias tensor", run.family), "choose sequence or none");
+      return router.error("balance", ErrorCode::recipe_range,
+                          fmt::format("is \"bias\", but family {} has no bias tensor", run.family),
+                          "choose sequence or none");
     }
     if (balance != "none" && balance != "sequence") {
-      return router.error("balance", ErrorCode::recipe_range, fmt::format("is \"{}\"", balance), "choose none, sequence, bias or micro_batch");
+      return router.error("balance", ErrorCode::recipe_range, fmt::format("is \"{}\"", balance),
+                          "choose none, sequence, bias or micro_batch");
     }
     run.router.balance = balance == "none" ? Balance::none : Balance::sequence;
     if (run.router.balance == Balance::sequence) PENT_TRY(router.get("coef", run.router.coef, 0, 1e6));
@@ -278,8 +300,8 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
   return run;
 }
 
-Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model,
-                            const LayoutOverride& override) {
+Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets,
+                            const ModelReader& read_model, const LayoutOverride& override) {
   PENT_ASSIGN(ConfigDocument document, read_toml(path, sets));
   return read_recipe(std::move(document), read_model, override);
 }
@@ -292,14 +314,16 @@ std::string to_toml(const RunSpec& run, const std::string& model_keys) {
   };
   std::vector<std::string> train;
   for (const auto& s : run.data.train) {
-    train.push_back(s.weight == 1.0 ? toml_quote(s.path) : fmt::format("{{ path = {}, weight = {} }}", toml_quote(s.path), s.weight));
+    train.push_back(s.weight == 1.0 ? toml_quote(s.path)
+                                    : fmt::format("{{ path = {}, weight = {} }}", toml_quote(s.path), s.weight));
   }
   const auto& l = run.layout;
   std::string t;
   t += fmt::format("[run]\ndir = {}\nseed = {}\nranks = {}\n", toml_quote(run.dir), run.seed, run.ranks);
   if (run.threads > 0) t += fmt::format("threads = {}\n", run.threads);
   t += fmt::format("\n[model]\n{}", model_keys);
-  t += fmt::format("\n[layout]\ntp = {}\npp = {}\ncp = {}\ndp = {}\nep = {}\netp = {}\n", l.tp, l.pp, l.cp, l.dp, l.ep, l.etp);
+  t += fmt::format("\n[layout]\ntp = {}\npp = {}\ncp = {}\ndp = {}\nep = {}\netp = {}\n", l.tp, l.pp, l.cp, l.dp, l.ep,
+                   l.etp);
   if (l.tp > 1) t += fmt::format("sp = {}\n", l.sp);
   if (!l.split.empty()) t += fmt::format("split = \"{}\"\n", fmt::join(l.split, "|"));
   t += fmt::format("vpp = {}\nschedule = {}\n", l.vpp, toml_quote(l.schedule));
@@ -308,19 +332,26 @@ std::string to_toml(const RunSpec& run, const std::string& model_keys) {
     if (run.router.balance == Balance::sequence) t += fmt::format("coef = {}\n", run.router.coef);
   }
   t += fmt::format("\n[precision]\nrecipe = \"{}\"\n", recipe_name(run.precision));
-  t += fmt::format("\n[data]\ntask = \"{}\"\ntokenizer = {}\neod = {}\ntrain = [{}]\nvalid = {}\ntest = {}\nseq_length = {}\n", run.data.task,
-                   run.data.tokenizer_kind.empty()
-                       ? toml_quote(run.data.tokenizer_path)
-                       : fmt::format("{{ path = {}, kind = {} }}", toml_quote(run.data.tokenizer_path), toml_quote(run.data.tokenizer_kind)),
-                   toml_quote(run.data.eod), fmt::join(train, ", "), list(run.data.valid), list(run.data.test), run.data.seq_length);
+  t += fmt::format(
+      "\n[data]\ntask = \"{}\"\ntokenizer = {}\neod = {}\ntrain = [{}]\nvalid = {}\ntest = {}\nseq_length = {}\n",
+      run.data.task,
+      run.data.tokenizer_kind.empty() ? toml_quote(run.data.tokenizer_path)
+                                      : fmt::format("{{ path = {}, kind = {} }}", toml_quote(run.data.tokenizer_path),
+                                                    toml_quote(run.data.tokenizer_kind)),
+      toml_quote(run.data.eod), fmt::join(train, ", "), list(run.data.valid), list(run.data.test), run.data.seq_length);
   t += fmt::format("\n[batch]\nglobal = {}\nmicro = {}\n", run.global_batch, run.micro_batch);
   const auto& o = run.optimizer;
-  t += fmt::format("\n[optimizer]\nlr = {}\nmin_lr = {}\nwarmup_steps = {}\nschedule = \"{}\"\nbetas = [{}, {}]\neps = {}\nweight_decay = {}\nclip_grad_norm = {}\n",
-                   o.lr, o.min_lr, o.warmup_steps, lr_schedule_name(o.schedule), o.beta1, o.beta2, o.eps, o.weight_decay, o.clip_grad_norm);
-  t += fmt::format("\n[train]\nsteps = {}\nmax_skipped_steps = {}\ndeterministic = {}\n", run.steps, run.max_skipped_steps, run.deterministic);
+  t += fmt::format(
+      "\n[optimizer]\nlr = {}\nmin_lr = {}\nwarmup_steps = {}\nschedule = \"{}\"\nbetas = [{}, {}]\neps = "
+      "{}\nweight_decay = {}\nclip_grad_norm = {}\n",
+      o.lr, o.min_lr, o.warmup_steps, lr_schedule_name(o.schedule), o.beta1, o.beta2, o.eps, o.weight_decay,
+      o.clip_grad_norm);
+  t += fmt::format("\n[train]\nsteps = {}\nmax_skipped_steps = {}\ndeterministic = {}\n", run.steps,
+                   run.max_skipped_steps, run.deterministic);
   t += fmt::format("\n[comm]\ndeadline = \"{}s\"\n", run.comm_deadline_s);
   t += fmt::format("\n[eval]\nevery = {}\nsteps = {}\n", run.eval_every, run.eval_steps);
-  t += fmt::format("\n[checkpoint]\nevery = {}\nkeep = {}\non_error = \"{}\"\n", run.checkpoint.every, run.checkpoint.keep, run.checkpoint.on_error);
+  t += fmt::format("\n[checkpoint]\nevery = {}\nkeep = {}\non_error = \"{}\"\n", run.checkpoint.every,
+                   run.checkpoint.keep, run.checkpoint.on_error);
   return t;
 }
 
@@ -365,13 +396,17 @@ Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml
   for (const auto& [key, unused] : keys) {
     RecipeChange change{key, value_of(before, key), value_of(now, key)};
     if (change.before == change.now) continue;
-    const bool fixed = key.rfind("model.", 0) == 0 || key == "data.tokenizer" || key == "data.eod" || key == "run.seed" ||
-                       key == "data.task" || key == "data.seq_length";
-    const bool appended = key == "data.train" && change.now.rfind(change.before.substr(0, change.before.size() - 1), 0) == 0;
+    const bool fixed = key.rfind("model.", 0) == 0 || key == "data.tokenizer" || key == "data.eod" ||
+                       key == "run.seed" || key == "data.task" || key == "data.seq_length";
+    const bool appended =
+        key == "data.train" && change.now.rfind(change.before.substr(0, change.before.size() - 1), 0) == 0;
     if (fixed || (key == "data.train" && !appended)) {
-      return Error{ErrorCode::recipe_changed,
-                   fmt::format("is {}, but the checkpoint's run has {}: a resume may not change it", change.now, change.before), key,
-                   key == "data.train" ? "append files at the end, or start another run.dir" : "set it back, or start another run.dir"};
+      return Error{
+          ErrorCode::recipe_changed,
+          fmt::format("is {}, but the checkpoint's run has {}: a resume may not change it", change.now, change.before),
+          key,
+          key == "data.train" ? "append files at the end, or start another run.dir"
+                              : "set it back, or start another run.dir"};
     }
     changes.push_back(std::move(change));
   }

@@ -22,9 +22,10 @@ struct LayoutOverride {
 };
 
 // Reads a document; unknown, misplaced or unused keys are errors. The layout is completed for run.ranks.
-Result<RunSpec> read_recipe(ConfigDocument document, const ModelReader& read_model, const LayoutOverride& override = {});
-Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets, const ModelReader& read_model,
+Result<RunSpec> read_recipe(ConfigDocument document, const ModelReader& read_model,
                             const LayoutOverride& override = {});
+Result<RunSpec> load_recipe(const std::string& path, const std::vector<std::string>& sets,
+                            const ModelReader& read_model, const LayoutOverride& override = {});
 
 // The recipe with every default written out; `model_keys` are the lines of [model].
 std::string to_toml(const RunSpec& run, const std::string& model_keys);

@@ -97,9 +97,11 @@ Result<LayoutRequest> parse_layout(const std::string& text) {
       request.schedule = value;
     }
     if (!known) {
-      const auto near = nearest_word(key, {"tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "sp", "split", "schedule"});
-      return syntax(text, fmt::format("unknown key \"{}\"", key),
-                    near.empty() ? "keys: tp pp cp dp ep etp sp split vpp schedule" : fmt::format("did you mean \"{}\"?", near));
+      const auto near =
+          nearest_word(key, {"tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "sp", "split", "schedule"});
+      return syntax(
+          text, fmt::format("unknown key \"{}\"", key),
+          near.empty() ? "keys: tp pp cp dp ep etp sp split vpp schedule" : fmt::format("did you mean \"{}\"?", near));
     }
   }
   if (edp > 0) {
@@ -129,11 +131,13 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
   const int64_t product = rest * (request.dp > 0 ? request.dp : std::max<int64_t>(1, world / rest));
   if (world > kMaxAxis || product != world) {
     std::string remedy;
-    if (world % rest == 0) remedy = fmt::format("with tp={} cp={} pp={}, {} ranks need dp={}", l.tp, l.cp, l.pp, world, world / rest);
-    else remedy = fmt::format("use {} ranks, or {} ranks with dp={}", rest, rest * (world / rest + 1), world / rest + 1);
+    if (world % rest == 0)
+      remedy = fmt::format("with tp={} cp={} pp={}, {} ranks need dp={}", l.tp, l.cp, l.pp, world, world / rest);
+    else
+      remedy = fmt::format("use {} ranks, or {} ranks with dp={}", rest, rest * (world / rest + 1), world / rest + 1);
     return Error{ErrorCode::layout_ranks,
-                 fmt::format("tp·cp·dp·pp = {}·{}·{}·{} = {}, but the run has {} ranks", l.tp, l.cp,
-                             product / rest, l.pp, product, world),
+                 fmt::format("tp·cp·dp·pp = {}·{}·{}·{} = {}, but the run has {} ranks", l.tp, l.cp, product / rest,
+                             l.pp, product, world),
                  "layout", remedy};
   }
   l.dp = static_cast<int>(world / rest);
@@ -144,8 +148,8 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
       if (plane % (ep * l.etp) == 0) fits.push_back(ep);
     }
     return Error{ErrorCode::layout_ranks,
-                 fmt::format("etp·ep = {}·{} = {} does not divide tp·cp·dp = {}·{}·{} = {}", l.etp, l.ep,
-                             l.etp * l.ep, l.tp, l.cp, l.dp, plane),
+                 fmt::format("etp·ep = {}·{} = {} does not divide tp·cp·dp = {}·{}·{} = {}", l.etp, l.ep, l.etp * l.ep,
+                             l.tp, l.cp, l.dp, plane),
                  "layout",
                  fits.empty() ? fmt::format("choose etp that divides {}", plane)
                               : fmt::format("with etp={}, ep can be {}", l.etp, fmt::join(fits, ", "))};
@@ -173,8 +177,8 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
 }
 
 std::string to_string(const Layout& l) {
-  std::string text = fmt::format("tp={},pp={},cp={},dp={},ep={},etp={},edp={},sp={}", l.tp, l.pp, l.cp, l.dp, l.ep, l.etp,
-                                 l.edp, l.sp ? "on" : "off");
+  std::string text = fmt::format("tp={},pp={},cp={},dp={},ep={},etp={},edp={},sp={}", l.tp, l.pp, l.cp, l.dp, l.ep,
+                                 l.etp, l.edp, l.sp ? "on" : "off");
   if (!l.split.empty()) text += fmt::format(",split={}", fmt::join(l.split, "|"));
   if (l.vpp > 1) text += fmt::format(",vpp={}", l.vpp);
   if (l.schedule != "1f1b") text += fmt::format(",schedule={}", l.schedule);
@@ -196,9 +200,10 @@ Result<std::vector<int>> layers_per_stage(const Layout& layout, int num_layers) 
   PENT_CHECK_EQ(static_cast<int>(layout.split.size()), stages);
   const int sum = std::accumulate(layout.split.begin(), layout.split.end(), 0);
   if (sum != num_layers) {
-    return Error{ErrorCode::layout_illegal,
-                 fmt::format("split {} adds up to {} layers, the model has {}", fmt::join(layout.split, "|"), sum, num_layers),
-                 "layout.split", fmt::format("the {} numbers must add up to {}", stages, num_layers)};
+    return Error{
+        ErrorCode::layout_illegal,
+        fmt::format("split {} adds up to {} layers, the model has {}", fmt::join(layout.split, "|"), sum, num_layers),
+        "layout.split", fmt::format("the {} numbers must add up to {}", stages, num_layers)};
   }
   return layout.split;
 }

@@ -35,7 +35,8 @@ std::vector<model::MicroBatch> make_micro_batches(const BatchShape& shape, const
         ids[static_cast<int64_t>(i) * rows + b] = real(p) ? tokens[b][p] : 0;
         targets[static_cast<int64_t>(i) * rows + b] = real(p) ? tokens[b][p + 1] : -1;
       }
-      for (size_t i = 0; i < own_positions.size(); ++i) valid[static_cast<int64_t>(i) * rows + b] = real(own_positions[i]);
+      for (size_t i = 0; i < own_positions.size(); ++i)
+        valid[static_cast<int64_t>(i) * rows + b] = real(own_positions[i]);
     }
   }
   return batches;

@@ -39,21 +39,25 @@ Result<std::shared_ptr<const data::Tokenizer>> load_tokenizer(spec::RunSpec& run
   if (run.model.vocab_size == 0) run.model.vocab_size = tokenizer->vocab_size();
   if (tokenizer->vocab_size() > run.model.vocab_size) {
     return Error{ErrorCode::tokenizer_vocab,
-                 fmt::format("has ids up to {}, but the model's vocab_size is {}", tokenizer->vocab_size() - 1, run.model.vocab_size),
-                 run.data.tokenizer_path, fmt::format("set model.vocab_size to at least {}, or leave it out", tokenizer->vocab_size())};
+                 fmt::format("has ids up to {}, but the model's vocab_size is {}", tokenizer->vocab_size() - 1,
+                             run.model.vocab_size),
+                 run.data.tokenizer_path,
+                 fmt::format("set model.vocab_size to at least {}, or leave it out", tokenizer->vocab_size())};
   }
   return tokenizer;
 }
 
-Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer, const std::vector<std::string>& paths,
-                                            const std::string& name, const std::string& cache_dir) {
+Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer,
+                                            const std::vector<std::string>& paths, const std::string& name,
+                                            const std::string& cache_dir) {
   PENT_ASSIGN(const auto sources, open_paths(run, tokenizer, paths, cache_dir));
   data::DatasetList datasets;
   for (const auto& source : sources) datasets.push_back(source.dataset);
   return data::EvalWindows::create(datasets, run.data.seq_length, name);
 }
 
-Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer, const std::string& cache_dir) {
+Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer,
+                            const std::string& cache_dir) {
   Corpus corpus;
   corpus.seq_length_ = run.data.seq_length;
   corpus.seed_ = run.seed;
@@ -66,7 +70,8 @@ Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data
   PENT_ASSIGN(const auto sources, open_paths(run, *tokenizer, paths, cache_dir));
   for (size_t i = 0; i < sources.size(); ++i) {
     // A plain list is one stream; as soon as one weight is given every path is an entry of a blend.
-    if (blend || corpus.entries_.empty()) corpus.entries_.push_back({{}, run.data.train[i].weight, blend ? paths[i] : "data.train"});
+    if (blend || corpus.entries_.empty())
+      corpus.entries_.push_back({{}, run.data.train[i].weight, blend ? paths[i] : "data.train"});
     corpus.entries_.back().datasets.push_back(sources[i].dataset);
     corpus.train_documents_ += sources[i].counts.text.documents;
     corpus.empty_documents_ += sources[i].counts.text.empty_documents;
@@ -84,13 +89,15 @@ Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data
   return corpus;
 }
 
-Result<data::TrainingWindows> Corpus::training_windows(const std::optional<data::DataPlan>& saved, int64_t next_sample) const {
+Result<data::TrainingWindows> Corpus::training_windows(const std::optional<data::DataPlan>& saved,
+                                                       int64_t next_sample) const {
   return data::TrainingWindows::create(entries_, seq_length_, seed_, saved, next_sample);
 }
 
 std::string Corpus::description() const {
-  return fmt::format("{} documents, {} tokens to train on; {} windows for validation, {} for the test", train_documents_, train_tokens_,
-                     valid_ ? valid_->num_windows() : 0, test_ ? test_->num_windows() : 0);
+  return fmt::format("{} documents, {} tokens to train on; {} windows for validation, {} for the test",
+                     train_documents_, train_tokens_, valid_ ? valid_->num_windows() : 0,
+                     test_ ? test_->num_windows() : 0);
 }
 
 }  // namespace penteract::train

@@ -18,7 +18,8 @@ class Corpus {
  public:
   // Tokenises what is not in `cache_dir` yet, with a progress line. run.model.vocab_size must be known.
   // Errors: tokenizer_*, dataset_*, text_malformed, storage_*.
-  static Result<Corpus> open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer, const std::string& cache_dir);
+  static Result<Corpus> open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer,
+                             const std::string& cache_dir);
 
   // The windows that training draws from; `saved` and `next_sample` as in data::TrainingWindows.
   Result<data::TrainingWindows> training_windows(const std::optional<data::DataPlan>& saved, int64_t next_sample) const;
@@ -39,7 +40,8 @@ class Corpus {
 Result<std::shared_ptr<const data::Tokenizer>> load_tokenizer(spec::RunSpec& run);
 
 // Opens held-out files as one stream of windows. `name` is the culprit in errors.
-Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer, const std::vector<std::string>& paths,
-                                            const std::string& name, const std::string& cache_dir);
+Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer,
+                                            const std::vector<std::string>& paths, const std::string& name,
+                                            const std::string& cache_dir);
 
 }  // namespace penteract::train

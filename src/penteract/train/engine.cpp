@@ -15,7 +15,8 @@ namespace penteract::train {
 namespace {
 
 BatchShape shape_of(const spec::RunSpec& run) {
-  return {run.data.seq_length, topology::padded_length(run.layout, run.data.seq_length), run.global_batch, run.micro_batch};
+  return {run.data.seq_length, topology::padded_length(run.layout, run.data.seq_length), run.global_batch,
+          run.micro_batch};
 }
 
 }  // namespace
@@ -38,8 +39,9 @@ int64_t Engine::global_targets(const std::vector<model::MicroBatch>& batches) co
 
 double Engine::run_schedule(const std::vector<model::MicroBatch>& batches, bool training, int64_t num_targets,
                             parallel::RoutingStats* stats) {
-  const auto schedule = or_throw(schedule::make_schedule(training ? run_.layout.schedule : "forward_only", run_.layout.pp,
-                                                         run_.layout.vpp, static_cast<int>(batches.size())));
+  const auto schedule =
+      or_throw(schedule::make_schedule(training ? run_.layout.schedule : "forward_only", run_.layout.pp,
+                                       run_.layout.vpp, static_cast<int>(batches.size())));
   parallel::PipelineOptions options;
   options.activation_shape = decoder_.activation_shape(run_.micro_batch);
   options.activation_dtype = precision_.compute;
@@ -70,7 +72,8 @@ StepResult Engine::forward_backward(const RowReader& read) {
   const int64_t layers = run_.model.num_layers, experts = run_.model.num_experts;
   stats.aux_loss = at::zeros({}, at::kDouble);
   stats.expert_counts = at::zeros({layers, std::max<int64_t>(1, experts)}, at::kLong);
-  const double loss_sum = run_schedule(batches, true, result.target_tokens, run_.model.has_experts() ? &stats : nullptr);
+  const double loss_sum =
+      run_schedule(batches, true, result.target_tokens, run_.model.has_experts() ? &stats : nullptr);
   store_.reduce_grads();
   const auto norm = parallel::global_grad_norm(store_, groups_.world);
 

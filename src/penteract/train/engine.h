@@ -13,12 +13,12 @@
 namespace penteract::train {
 
 struct StepResult {
-  double loss = 0;            // sum of token losses ÷ target tokens of the global batch; no auxiliary term
-  double aux_loss = 0;        // the balancing terms of all layers
-  double grad_norm = 0;       // before clipping; NaN or inf where it is not finite
-  int64_t target_tokens = 0;  // of the global batch
-  double max_expert_load = 0; // largest count of an expert ÷ the mean, worst layer; 0 without experts
-  bool nonfinite = false;     // skipped: nothing was updated
+  double loss = 0;             // sum of token losses ÷ target tokens of the global batch; no auxiliary term
+  double aux_loss = 0;         // the balancing terms of all layers
+  double grad_norm = 0;        // before clipping; NaN or inf where it is not finite
+  int64_t target_tokens = 0;   // of the global batch
+  double max_expert_load = 0;  // largest count of an expert ÷ the mean, worst layer; 0 without experts
+  bool nonfinite = false;      // skipped: nothing was updated
 };
 
 struct EvalResult {

@@ -12,7 +12,9 @@ constexpr std::array<const char*, kNumFacts> kNames = {"groups",   "model",  "da
 constexpr size_t kDetailsWidth = 80;
 }  // namespace
 
-void Evidence::set(Fact fact, bool ok, std::string details) { facts_[static_cast<int>(fact)] = {ok, std::move(details)}; }
+void Evidence::set(Fact fact, bool ok, std::string details) {
+  facts_[static_cast<int>(fact)] = {ok, std::move(details)};
+}
 
 bool Evidence::all_ok() const {
   return std::all_of(facts_.begin(), facts_.end(), [](const State& s) { return s.ok; });

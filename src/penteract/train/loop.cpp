@@ -30,7 +30,11 @@ struct Counters {
   int64_t step = 0, updates = 0, tokens = 0, skipped = 0, skipped_in_a_row = 0;
 
   std::string json(const data::DataPlan& plan) const {
-    return Json{{"updates", updates}, {"skipped", skipped}, {"skipped_in_a_row", skipped_in_a_row}, {"data_plan", plan.to_json()}}.dump();
+    return Json{{"updates", updates},
+                {"skipped", skipped},
+                {"skipped_in_a_row", skipped_in_a_row},
+                {"data_plan", plan.to_json()}}
+        .dump();
   }
 };
 
@@ -45,9 +49,11 @@ Result<SavedState> saved_state_of(const checkpoint::SharedState& state, const st
   c.step = state.step;
   c.tokens = state.tokens;
   PENT_ASSIGN(const Json extra, parse_json(state.extra_json, culprit));
-  for (auto [name, value] : {std::pair{"updates", &c.updates}, {"skipped", &c.skipped}, {"skipped_in_a_row", &c.skipped_in_a_row}}) {
+  for (auto [name, value] :
+       {std::pair{"updates", &c.updates}, {"skipped", &c.skipped}, {"skipped_in_a_row", &c.skipped_in_a_row}}) {
     if (!extra.contains(name) || !extra[name].is_number_integer()) {
-      return Error{ErrorCode::checkpoint_malformed, fmt::format("its state lacks the counter \"{}\"", name), culprit, ""};
+      return Error{ErrorCode::checkpoint_malformed, fmt::format("its state lacks the counter \"{}\"", name), culprit,
+                   ""};
     }
     *value = extra[name].get<int64_t>();
   }
@@ -61,7 +67,12 @@ Result<SavedState> saved_state_of(const checkpoint::SharedState& state, const st
 class RankLoop {
  public:
   RankLoop(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome)
-      : context_(context), in_(inputs), run_(inputs.run), out_(outcome), engine_(context, inputs.run, true), lead_(context.rank == 0) {}
+      : context_(context),
+        in_(inputs),
+        run_(inputs.run),
+        out_(outcome),
+        engine_(context, inputs.run, true),
+        lead_(context.rank == 0) {}
 
   Status run() {
     context_.world.barrier({.tag = "start"});
@@ -84,10 +95,11 @@ class RankLoop {
   void describe_start() {
     const auto& l = run_.layout;
     out_.evidence.set(Fact::groups, true,
-                      fmt::format("{} ranks met: tp {} cp {} dp {} pp {}; etp {} ep {} edp {}", context_.num_ranks, l.tp, l.cp, l.dp, l.pp,
-                                  l.etp, l.ep, l.edp));
+                      fmt::format("{} ranks met: tp {} cp {} dp {} pp {}; etp {} ep {} edp {}", context_.num_ranks,
+                                  l.tp, l.cp, l.dp, l.pp, l.etp, l.ep, l.edp));
     out_.evidence.set(Fact::model, true,
-                      fmt::format("{} parameters; layers a stage: {}; sp {}", engine_.store().num_parameters(), stage_text(), l.sp ? "on" : "off"));
+                      fmt::format("{} parameters; layers a stage: {}; sp {}", engine_.store().num_parameters(),
+                                  stage_text(), l.sp ? "on" : "off"));
     out_.evidence.set(Fact::data, true, in_.corpus.description());
   }
 
@@ -117,8 +129,10 @@ class RankLoop {
     }
     if (state.layout != topology::to_string(run_.layout)) {
       return Error{ErrorCode::recipe_unsupported,
-                   fmt::format("the checkpoint was written by the layout {}, the run has {}: resuming on another layout is not supported in "
-                               "this version", state.layout, topology::to_string(run_.layout)),
+                   fmt::format("the checkpoint was written by the layout {}, the run has {}: resuming on another "
+                               "layout is not supported in "
+                               "this version",
+                               state.layout, topology::to_string(run_.layout)),
                    *found, "resume with the layout that wrote it"};
     }
     PENT_ASSIGN(const SavedState saved, saved_state_of(state, *found));
@@ -160,7 +174,8 @@ class RankLoop {
 
     // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
     const bool stop_here = in_.stop.load() || step == in_.stop_after_step;
-    const auto all = context_.world.all_gather_int64({stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes())}, {.tag = "step end"});
+    const auto all = context_.world.all_gather_int64(
+        {stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes())}, {.tag = "step end"});
     int64_t memory_max = 0, memory_sum = 0;
     bool stop = false;
     for (size_t i = 0; i < all.size(); i += 2) {
@@ -177,7 +192,8 @@ class RankLoop {
     line.tokens = counters_.tokens;
     line.step_ms = seconds * 1e3;
     line.tokens_per_s = static_cast<double>(result.target_tokens) / seconds;
-    line.tflops = 3 * spec::forward_flops_per_token(run_.model, run_.data.seq_length) * line.tokens_per_s / context_.num_ranks * 1e-12;
+    line.tflops = 3 * spec::forward_flops_per_token(run_.model, run_.data.seq_length) * line.tokens_per_s /
+                  context_.num_ranks * 1e-12;
     line.skipped = counters_.skipped;
     line.memory_max_bytes = memory_max;
     if (lead_) report_step(line, seconds, memory_sum);
@@ -188,8 +204,10 @@ class RankLoop {
     }
     if (counters_.skipped_in_a_row > run_.max_skipped_steps) {
       return Error{ErrorCode::nonfinite,
-                   fmt::format("{} steps in a row were skipped, the last at step {}: gradients are not finite", counters_.skipped_in_a_row, step),
-                   "train.max_skipped_steps", "lower optimizer.lr, look at the data of these steps, or resume from an older checkpoint"};
+                   fmt::format("{} steps in a row were skipped, the last at step {}: gradients are not finite",
+                               counters_.skipped_in_a_row, step),
+                   "train.max_skipped_steps",
+                   "lower optimizer.lr, look at the data of these steps, or resume from an older checkpoint"};
     }
     return save_if_due(step);
   }
@@ -202,10 +220,15 @@ class RankLoop {
     out_.train_seconds += seconds;
     out_.train_tokens += r.target_tokens;
     out_.memory_total_bytes = memory_sum;
-    if (std::isfinite(r.loss)) out_.evidence.set(Fact::forward, true, fmt::format("loss {:.4f} at step {}, {:.4f} at step {}", *out_.first_loss, out_.resumed_from + 1, r.loss, line.step));
+    if (std::isfinite(r.loss))
+      out_.evidence.set(Fact::forward, true,
+                        fmt::format("loss {:.4f} at step {}, {:.4f} at step {}", *out_.first_loss,
+                                    out_.resumed_from + 1, r.loss, line.step));
     out_.evidence.set(Fact::backward, std::isfinite(r.grad_norm) && r.grad_norm > 0,
-                      fmt::format("gradient norm {:.4f} at step {}, summed over {} reduction classes on rank 0", r.grad_norm, line.step, engine_.store().buffers().size()));
-    out_.evidence.set(Fact::finite, counters_.skipped == 0, fmt::format("{} steps skipped of {}", counters_.skipped, line.step));
+                      fmt::format("gradient norm {:.4f} at step {}, summed over {} reduction classes on rank 0",
+                                  r.grad_norm, line.step, engine_.store().buffers().size()));
+    out_.evidence.set(Fact::finite, counters_.skipped == 0,
+                      fmt::format("{} steps skipped of {}", counters_.skipped, line.step));
     progress_.step(line, run_.steps);
   }
 
@@ -217,8 +240,11 @@ class RankLoop {
       line.eval_loss = summary.loss;
       if (lead_) {
         out_.valid_loss = summary.loss;
-        out_.evidence.set(Fact::validation, std::isfinite(summary.loss), fmt::format("validation loss {:.4f} over {} tokens at step {}", summary.loss, summary.target_tokens, step));
-        log_info("validation loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss), summary.target_tokens);
+        out_.evidence.set(
+            Fact::validation, std::isfinite(summary.loss),
+            fmt::format("validation loss {:.4f} over {} tokens at step {}", summary.loss, summary.target_tokens, step));
+        log_info("validation loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss),
+                 summary.target_tokens);
       }
     }
     if (const data::EvalWindows* test = in_.corpus.test(); last && test != nullptr) {
@@ -226,10 +252,12 @@ class RankLoop {
       line.test_loss = summary.loss;
       if (lead_) {
         out_.test_loss = summary.loss;
-        log_info("test loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss), summary.target_tokens);
+        log_info("test loss {:.4f}, perplexity {:.1f} ({} tokens)", summary.loss, std::exp(summary.loss),
+                 summary.target_tokens);
         if (out_.valid_loss) {
-          out_.evidence.set(Fact::validation, std::isfinite(summary.loss) && std::isfinite(*out_.valid_loss),
-                            fmt::format("validation loss {:.4f}, test loss {:.4f} at step {}", *out_.valid_loss, summary.loss, step));
+          out_.evidence.set(
+              Fact::validation, std::isfinite(summary.loss) && std::isfinite(*out_.valid_loss),
+              fmt::format("validation loss {:.4f}, test loss {:.4f} at step {}", *out_.valid_loss, summary.loss, step));
         }
       }
     }
@@ -247,15 +275,19 @@ class RankLoop {
     state.layout = topology::to_string(run_.layout);
     state.recipe_toml = in_.recipe_toml;
     state.extra_json = counters_.json(windows_->plan());
-    const Status saved = checkpoint::save(context_.world, in_.directory.checkpoints(), state, checkpoint_pieces(engine_.store()), run_.checkpoint.keep);
+    const Status saved = checkpoint::save(context_.world, in_.directory.checkpoints(), state,
+                                          checkpoint_pieces(engine_.store()), run_.checkpoint.keep);
     if (!saved.ok()) {
       if (last || run_.checkpoint.on_error == "stop") return saved;
-      if (lead_) log_warning("the checkpoint of step {} was not saved, training goes on: {}", step, saved.error().message());
+      if (lead_)
+        log_warning("the checkpoint of step {} was not saved, training goes on: {}", step, saved.error().message());
       return {};
     }
     if (lead_) {
       if (stopping_) out_.stopped = true;
-      out_.evidence.set(Fact::checkpoint, true, fmt::format("step {} written by {} ranks: {}", step, context_.num_ranks, in_.directory.checkpoints()));
+      out_.evidence.set(
+          Fact::checkpoint, true,
+          fmt::format("step {} written by {} ranks: {}", step, context_.num_ranks, in_.directory.checkpoints()));
       log_info("checkpoint of step {} saved in {:.1f} s", step, seconds_since(start));
       if (stopping_) log_info("stopped after step {}: run the same command to go on", step);
     }

@@ -42,7 +42,8 @@ Result<MetricsLog> MetricsLog::open(const std::string& path, int64_t last_step) 
     PENT_ASSIGN(const std::string text, read_file(path));
     for (const std::string& line : split_text(text, '\n')) {
       const auto parsed = parse_json(line, path);
-      if (!parsed.ok() || !parsed->is_object() || !parsed->contains("step") || !(*parsed)["step"].is_number_integer()) continue;
+      if (!parsed.ok() || !parsed->is_object() || !parsed->contains("step") || !(*parsed)["step"].is_number_integer())
+        continue;
       if ((*parsed)["step"].get<int64_t>() <= last_step) kept += line + "\n";
     }
   }

@@ -15,11 +15,11 @@ struct StepLine {
   int64_t step = 0;
   StepResult result;
   double lr = 0;
-  int64_t tokens = 0;       // targets seen so far
+  int64_t tokens = 0;  // targets seen so far
   double tokens_per_s = 0;
-  double tflops = 0;        // a rank
+  double tflops = 0;  // a rank
   double step_ms = 0;
-  int64_t skipped = 0;      // so far
+  int64_t skipped = 0;           // so far
   int64_t memory_max_bytes = 0;  // worst rank
   std::optional<double> eval_loss, test_loss;
 

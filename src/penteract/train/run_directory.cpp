@@ -24,7 +24,8 @@ Result<RunDirectory> RunDirectory::open(const std::string& path) {
   if (fd < 0) return errno_error(ErrorCode::run_directory, lock, "create");
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd);
-    return Error{ErrorCode::run_directory, "another run is using this folder", path, "wait for it to end, or choose another run.dir"};
+    return Error{ErrorCode::run_directory, "another run is using this folder", path,
+                 "wait for it to end, or choose another run.dir"};
   }
   RunDirectory directory(path, fd);
   // A folder that cannot be written is found before the first step, not at the first save.
@@ -36,7 +37,8 @@ Result<RunDirectory> RunDirectory::open(const std::string& path) {
   return directory;
 }
 
-RunDirectory::RunDirectory(RunDirectory&& o) noexcept : path_(std::move(o.path_)), lock_fd_(std::exchange(o.lock_fd_, -1)) {}
+RunDirectory::RunDirectory(RunDirectory&& o) noexcept
+    : path_(std::move(o.path_)), lock_fd_(std::exchange(o.lock_fd_, -1)) {}
 RunDirectory& RunDirectory::operator=(RunDirectory&& o) noexcept {
   std::swap(path_, o.path_);
   std::swap(lock_fd_, o.lock_fd_);
@@ -46,9 +48,12 @@ RunDirectory::~RunDirectory() {
   if (lock_fd_ >= 0) ::close(lock_fd_);
 }
 
-Status RunDirectory::write(const std::string& name, const std::string& text) const { return write_file_atomic(file(name), text); }
+Status RunDirectory::write(const std::string& name, const std::string& text) const {
+  return write_file_atomic(file(name), text);
+}
 
-std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank, const std::string& layout) {
+std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank,
+                             const std::string& layout) {
   utsname host{};
   ::uname(&host);
   nlohmann::ordered_json env;

@@ -29,6 +29,7 @@ class RunDirectory {
 };
 
 // environment.json: versions, host, processor, threads, command line.
-std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank, const std::string& layout);
+std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank,
+                             const std::string& layout);
 
 }  // namespace penteract::train

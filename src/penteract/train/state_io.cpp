@@ -23,8 +23,9 @@ Status check_names(const checkpoint::Reader& reader, const parallel::ParamStore&
   }
   for (const auto& info : reader.tensors()) {
     if (!known.count(info.name)) {
-      return Error{ErrorCode::checkpoint_mismatch, fmt::format("the checkpoint holds \"{}\", which the model does not have", info.name),
-                   info.name, "resume with the model that wrote it"};
+      return Error{ErrorCode::checkpoint_mismatch,
+                   fmt::format("the checkpoint holds \"{}\", which the model does not have", info.name), info.name,
+                   "resume with the model that wrote it"};
     }
   }
   return {};

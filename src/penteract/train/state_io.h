@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "penteract/checkpoint/step_writer.h"
 #include "penteract/checkpoint/reader.h"
+#include "penteract/checkpoint/step_writer.h"
 #include "penteract/parallel/param_store.h"
 
 namespace penteract::train {

@@ -9,7 +9,8 @@ constexpr int64_t kMaxSize = int64_t{1} << 24;
 
 Status must_be(ConfigTable& table, const std::string& key, const std::string& given, const std::string& wanted) {
   if (given == wanted) return {};
-  return table.error(key, ErrorCode::model_key, fmt::format("is {}, only {} is supported", given, wanted), "remove the key or set it so");
+  return table.error(key, ErrorCode::model_key, fmt::format("is {}, only {} is supported", given, wanted),
+                     "remove the key or set it so");
 }
 
 }  // namespace
@@ -23,7 +24,8 @@ Status read_decoder_sizes(ConfigTable& t, spec::ModelSpec& m) {
   PENT_TRY(t.get("num_key_value_heads", m.num_kv_heads, 1, kMaxSize));
   if (m.num_heads % m.num_kv_heads != 0) {
     return t.error("num_key_value_heads", ErrorCode::model_key,
-                   fmt::format("is {}, which does not divide num_attention_heads = {}", m.num_kv_heads, m.num_heads), "");
+                   fmt::format("is {}, which does not divide num_attention_heads = {}", m.num_kv_heads, m.num_heads),
+                   "");
   }
   if (t.has("head_dim")) {
     PENT_TRY(t.get("head_dim", m.head_dim, 1, kMaxSize));
@@ -31,11 +33,14 @@ Status read_decoder_sizes(ConfigTable& t, spec::ModelSpec& m) {
     t.find("head_dim");
     if (m.hidden_size % m.num_heads != 0) {
       return t.error("num_attention_heads", ErrorCode::model_key,
-                     fmt::format("is {}, which does not divide hidden_size = {}", m.num_heads, m.hidden_size), "give head_dim");
+                     fmt::format("is {}, which does not divide hidden_size = {}", m.num_heads, m.hidden_size),
+                     "give head_dim");
     }
     m.head_dim = m.hidden_size / m.num_heads;
   }
-  if (m.head_dim % 2 != 0) return t.error("head_dim", ErrorCode::model_key, fmt::format("is {}, rotary positions need an even number", m.head_dim), "");
+  if (m.head_dim % 2 != 0)
+    return t.error("head_dim", ErrorCode::model_key,
+                   fmt::format("is {}, rotary positions need an even number", m.head_dim), "");
   PENT_TRY(t.get("vocab_size", m.vocab_size, 1, int64_t{1} << 31));
   PENT_TRY(t.get("tie_word_embeddings", m.tie_embeddings));
   PENT_TRY(t.get("rms_norm_eps", m.norm_eps, 0, 1));
@@ -45,10 +50,10 @@ Status read_decoder_sizes(ConfigTable& t, spec::ModelSpec& m) {
 }
 
 const std::vector<std::string>& irrelevant_keys() {
-  static const std::vector<std::string> keys = {"architectures",   "model_type",   "torch_dtype",          "dtype",
-                                                "use_cache",       "bos_token_id", "eos_token_id",         "pad_token_id",
-                                                "sliding_window",  "max_window_layers", "transformers_version", "output_router_logits",
-                                                "router_aux_loss_coef"};
+  static const std::vector<std::string> keys = {
+      "architectures",        "model_type",           "torch_dtype",         "dtype",          "use_cache",
+      "bos_token_id",         "eos_token_id",         "pad_token_id",        "sliding_window", "max_window_layers",
+      "transformers_version", "output_router_logits", "router_aux_loss_coef"};
   return keys;
 }
 

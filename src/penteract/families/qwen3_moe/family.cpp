@@ -38,7 +38,8 @@ Status read(ConfigTable& t, spec::ModelSpec& m) {
   PENT_TRY(t.get("mlp_only_layers", dense_layers));
   for (double layer : dense_layers) {
     if (layer < 0 || layer >= m.num_layers || layer != static_cast<int>(layer)) {
-      return t.error("mlp_only_layers", ErrorCode::recipe_range, fmt::format("names layer {}, the model has {}", layer, m.num_layers), "");
+      return t.error("mlp_only_layers", ErrorCode::recipe_range,
+                     fmt::format("names layer {}, the model has {}", layer, m.num_layers), "");
     }
     m.moe_layers[static_cast<int>(layer)] = false;
   }
@@ -62,8 +63,10 @@ std::string write(const spec::ModelSpec& m) {
   }
   std::string text = "family = \"qwen3_moe\"\n" + common::write_decoder_sizes(m);
   if (m.intermediate_size > 0) text += fmt::format("intermediate_size = {}\n", m.intermediate_size);
-  text += fmt::format("moe_intermediate_size = {}\nnum_experts = {}\nnum_experts_per_tok = {}\nnorm_topk_prob = {}\nmlp_only_layers = [{}]\n",
-                      m.moe_intermediate_size, m.num_experts, m.num_experts_per_tok, m.norm_topk_prob, dense);
+  text += fmt::format(
+      "moe_intermediate_size = {}\nnum_experts = {}\nnum_experts_per_tok = {}\nnorm_topk_prob = {}\nmlp_only_layers = "
+      "[{}]\n",
+      m.moe_intermediate_size, m.num_experts, m.num_experts_per_tok, m.norm_topk_prob, dense);
   return text;
 }
 
