@@ -18,8 +18,8 @@ struct Inputs {
   at::Tensor q, k, v, dout;
 };
 
-Inputs inputs(int64_t queries, int64_t keys, int64_t batch, int64_t heads, int64_t kv_heads, int64_t dim,
-              int64_t v_dim, at::ScalarType dtype) {
+Inputs inputs(int64_t queries, int64_t keys, int64_t batch, int64_t heads, int64_t kv_heads, int64_t dim, int64_t v_dim,
+              at::ScalarType dtype) {
   return {normal({queries, batch, heads, dim}, "q", dtype), normal({keys, batch, kv_heads, dim}, "k", dtype),
           normal({keys, batch, kv_heads, v_dim}, "v", dtype), normal({queries, batch, heads, v_dim}, "dout", dtype)};
 }

@@ -51,8 +51,8 @@ TEST_P(CrossEntropyTest, ShardsAgreeWithAutogradOfTheWhole) {
   cross_entropy_backward_(right, lse, targets, cut, dloss);
   const auto grad = at::cat({left, right}, 1);
   const auto bound = expected.abs() * (1.01 * unit_of(dtype) + 128 * unit) + 1e-37;
-  EXPECT_LE(filled(grad, expected, bound + dloss.to(at::kDouble).abs().unsqueeze(1) * (128 * unit) *
-                                               (whole.detach().softmax(1))),
+  EXPECT_LE(filled(grad, expected,
+                   bound + dloss.to(at::kDouble).abs().unsqueeze(1) * (128 * unit) * (whole.detach().softmax(1))),
             1);
   if (dtype == at::kDouble) {
     EXPECT_LE(relative_error(grad, expected), kDoubleBound);

@@ -16,7 +16,7 @@ struct Case {
   int64_t m, n, k;
 };
 // Few and many rows, sizes that vectors, tiles and chunks do not divide, several chunks of weights.
-const std::vector<Case> kCases = {{1, 5, 3},   {2, 7, 8},    {3, 9, 33},   {4, 130, 40}, {7, 6, 17},
+const std::vector<Case> kCases = {{1, 5, 3},    {2, 7, 8},    {3, 9, 33},    {4, 130, 40},  {7, 6, 17},
                                   {16, 33, 70}, {17, 20, 31}, {23, 70, 129}, {40, 600, 256}};
 
 // Error of a product of depth k rounded once: one rounding of the result, k roundings of the sum (Higham, 3.1).

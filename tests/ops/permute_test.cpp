@@ -28,8 +28,8 @@ TEST_P(PermuteTest, GatherAndScatterAdd) {
   const auto expected = zeros.index_add(0, index, y.to(at::kDouble));
   const auto magnitude = zeros.index_add(0, index, y.to(at::kDouble).abs());
   const auto got = scatter_add_rows(y, index, 5);
-  EXPECT_LE(filled(got, expected, expected.abs() * (1.01 * unit_of(dtype)) + magnitude * (3 * accumulate_unit_of(dtype))),
-            1);
+  EXPECT_LE(
+      filled(got, expected, expected.abs() * (1.01 * unit_of(dtype)) + magnitude * (3 * accumulate_unit_of(dtype))), 1);
   EXPECT_EQ(got.select(0, 1).abs().max().item<double>(), 0);
 }
 

@@ -29,8 +29,8 @@ TEST_P(RouterTest, AgreesWithAutogradOfTheReference) {
   EXPECT_LE(relative_error(choice.weights, weights), bound);
 
   const auto dweights = normal({tokens, k}, "dw", dtype);
-  for (const at::Tensor& extra : {at::Tensor(), normal({num_experts}, "extra", dtype),
-                                  normal({tokens, num_experts}, "extra", dtype)}) {
+  for (const at::Tensor& extra :
+       {at::Tensor(), normal({num_experts}, "extra", dtype), normal({tokens, num_experts}, "extra", dtype)}) {
     auto total = (weights * dweights.to(at::kDouble)).sum();
     if (extra.defined()) total = total + (probs * extra.to(at::kDouble)).sum();
     const auto expected = torch::autograd::grad({total}, {x}, {}, /*retain_graph=*/true)[0];

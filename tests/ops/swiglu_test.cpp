@@ -27,7 +27,8 @@ TEST_P(SwigluTest, AgreesWithAutogradOfTheReference) {
     EXPECT_LE(filled(swiglu(x), yd, yd.abs() * (unit + inner)), 1) << width;
     const auto dx = swiglu_backward(dy, x);
     const auto up = x.narrow(1, width, width).to(at::kDouble), g = gate.detach();
-    const auto terms = at::cat({(dy * up).to(at::kDouble).abs() * (g.abs() + 1) * g.sigmoid() * 4, yd.detach().abs()}, 1);
+    const auto terms =
+        at::cat({(dy * up).to(at::kDouble).abs() * (g.abs() + 1) * g.sigmoid() * 4, yd.detach().abs()}, 1);
     EXPECT_LE(filled(dx, expected, expected.abs() * (unit + inner) + terms * inner), 1) << width;
     if (dtype == at::kDouble) {
       EXPECT_LE(relative_error(dx, expected), kDoubleBound);

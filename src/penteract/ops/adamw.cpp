@@ -43,8 +43,13 @@ void adamw_step(at::Tensor master, at::Tensor exp_avg, at::Tensor exp_avg_sq, co
   check_like(grad, master, "grad");
   const double bias1 = 1 - std::pow(step.beta1, static_cast<double>(step.step));
   const double bias2 = 1 - std::pow(step.beta2, static_cast<double>(step.step));
-  const AdamwConstants constants{1 - step.lr * step.weight_decay, step.beta1, step.beta2,     step.lr / bias1,
-                                 std::sqrt(bias2),                step.eps,   step.grad_scale};
+  const AdamwConstants constants{1 - step.lr * step.weight_decay,
+                                 step.beta1,
+                                 step.beta2,
+                                 step.lr / bias1,
+                                 std::sqrt(bias2),
+                                 step.eps,
+                                 step.grad_scale};
   with_flat_type(master, [&]<class A>(A) {
     at::parallel_for(0, master.numel(), kElementsPerTask, [&](int64_t begin, int64_t end) {
       kernels<A>().adamw(data<A>(master) + begin, data<A>(exp_avg) + begin, data<A>(exp_avg_sq) + begin,

@@ -96,8 +96,8 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Te
     return {token_major(out, v.size(3), q.scalar_type()), lse.contiguous()};
   }
   const auto merged = at::zeros(qs.sizes(), qs.options());
-  auto merged_lse = at::full({qs.size(0), qs.size(1), qs.size(2)}, -std::numeric_limits<double>::infinity(),
-                             qs.options());
+  auto merged_lse =
+      at::full({qs.size(0), qs.size(1), qs.size(2)}, -std::numeric_limits<double>::infinity(), qs.options());
   for (size_t i = 0; i < list.size(); ++i) {
     const auto& block = list[i];
     auto [out, lse] = run(block);
@@ -115,8 +115,8 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Te
   return {token_major(merged, v.size(3), q.scalar_type()), merged_lse};
 }
 
-AttentionGrads attention_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
-                                  const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
+AttentionGrads attention_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const at::Tensor& out, const at::Tensor& lse,
                                   const std::vector<AttentionBlock>& blocks, double scale) {
   const at::NoGradGuard no_grad;
   check_heads(q, k, v);

@@ -34,8 +34,8 @@ struct AttentionGrads {
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const std::vector<AttentionBlock>& blocks, double scale);
 
-AttentionGrads attention_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
-                                  const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
+AttentionGrads attention_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const at::Tensor& out, const at::Tensor& lse,
                                   const std::vector<AttentionBlock>& blocks, double scale);
 
 }  // namespace penteract::ops

@@ -10,7 +10,7 @@ namespace penteract::ops {
 namespace {
 
 // Weight rows, and columns for the input gradient, of one task. Their order of summation is the same for any split.
-constexpr int64_t kRowsPerTask = 128, kColumnsPerTask = 128;
+constexpr int64_t kRowsPerTask = 128, kColumnsPerTask = 256;
 
 struct Task {
   RowGroup group;
@@ -61,8 +61,7 @@ void few_rows_nt(const at::Tensor& x, const at::Tensor& w, const std::vector<Row
   });
 }
 
-void few_rows_nn(const at::Tensor& dy, const at::Tensor& w, const std::vector<RowGroup>& groups,
-                 const at::Tensor& dx) {
+void few_rows_nn(const at::Tensor& dy, const at::Tensor& w, const std::vector<RowGroup>& groups, const at::Tensor& dx) {
   const int64_t n = w.size(1), k = w.size(2);
   const auto wide = widened(dy);
   with_element_type(dy.scalar_type(), [&]<class T>(T) {
@@ -71,8 +70,8 @@ void few_rows_nn(const at::Tensor& dy, const at::Tensor& w, const std::vector<Ro
     auto* dxs = data<T>(dx);
     for_tasks(cut(groups, k, kColumnsPerTask), [&](const Task& task) {
       const auto& group = task.group;
-      kernels<T>().few_nn(ds + group.row_first * n, group.count, ws + group.matrix * n * k, n, k, task.first,
-                          task.last, dxs + group.row_first * k);
+      kernels<T>().few_nn(ds + group.row_first * n, group.count, ws + group.matrix * n * k, n, k, task.first, task.last,
+                          dxs + group.row_first * k);
     });
   });
 }

@@ -29,15 +29,15 @@ bool has_avx2() {
 #define PENT_CHOOSE(name) portable::name
 #endif
 
-#define PENT_DEFINE_ACCESS(type, name)              \
-  template <>                                       \
-  const Kernels<type>& kernels<type>() {            \
+#define PENT_DEFINE_ACCESS(type, name)                      \
+  template <>                                               \
+  const Kernels<type>& kernels<type>() {                    \
     static const Kernels<type>& chosen = PENT_CHOOSE(name); \
-    return chosen;                                  \
-  }                                                 \
-  template <>                                       \
-  const Kernels<type>& portable_kernels<type>() {   \
-    return portable::name;                          \
+    return chosen;                                          \
+  }                                                         \
+  template <>                                               \
+  const Kernels<type>& portable_kernels<type>() {           \
+    return portable::name;                                  \
   }
 PENT_DEFINE_ACCESS(double, kDouble)
 PENT_DEFINE_ACCESS(float, kFloat)

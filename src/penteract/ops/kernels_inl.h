@@ -8,6 +8,7 @@ namespace penteract::ops::PENT_KERNEL_ISA {
 namespace {
 
 #include "penteract/ops/vec_inl.h"
+
 #include "penteract/ops/product_inl.h"
 #include "penteract/ops/row_inl.h"
 
@@ -53,15 +54,24 @@ double sum_of_squares(const A* x, int64_t n) {
 template <class T>
 constexpr Kernels<T> table() {
   using A = Acc<T>;
-  return {widen<T>,       narrow<T>,
-          few_nt<T>,      few_nn<T>,
-          few_wgrad<T>,   row_max<T>,
-          row_sum_exp<T>, row_cross_entropy_backward<T>,
-          row_softmax<T>, row_rms_norm<T>,
-          row_rms_norm_backward<T>, row_swiglu<T>,
-          row_swiglu_backward<T>,   row_rope<T>,
-          row_weighted_sum<T>,      row_dot<T>,
-          adamw<A>,       sum_of_squares<A>};
+  return {widen<T>,
+          narrow<T>,
+          few_nt<T>,
+          few_nn<T>,
+          few_wgrad<T>,
+          row_max<T>,
+          row_sum_exp<T>,
+          row_cross_entropy_backward<T>,
+          row_softmax<T>,
+          row_rms_norm<T>,
+          row_rms_norm_backward<T>,
+          row_swiglu<T>,
+          row_swiglu_backward<T>,
+          row_rope<T>,
+          row_weighted_sum<T>,
+          row_dot<T>,
+          adamw<A>,
+          sum_of_squares<A>};
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index) {
   auto* to = static_cast<char*>(out.data_ptr());
   at::parallel_for(0, index.numel(), rows_per_task(x.size(1)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(to + static_cast<size_t>(i) * row_bytes, from + static_cast<size_t>(places[i]) * row_bytes, row_bytes);
+      std::memcpy(to + static_cast<size_t>(i) * row_bytes, from + static_cast<size_t>(places[i]) * row_bytes,
+                  row_bytes);
     }
   });
   return out;

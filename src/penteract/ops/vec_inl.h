@@ -11,7 +11,7 @@ typedef uint16_t Uint16Vec __attribute__((vector_size(16)));
 #define PENT_INLINE inline __attribute__((always_inline))
 
 PENT_INLINE FloatVec widen_bits(const uint16_t* p) {
-#if defined(__AVX2__)
+#if defined(PENT_KERNEL_AVX2)
   return reinterpret_cast<FloatVec>(
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 #else
@@ -121,9 +121,7 @@ PENT_INLINE void store_upto(T* p, int64_t left, VecOf<T> v) {
   }
 }
 
-PENT_INLINE float sum_lanes(FloatVec v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
+PENT_INLINE float sum_lanes(FloatVec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 PENT_INLINE double sum_lanes(DoubleVec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
 // The lane sums of four vectors at once, by transposing adds.
@@ -167,7 +165,7 @@ PENT_INLINE DoubleVec vec_exp(DoubleVec x) {
 }
 
 PENT_INLINE FloatVec vec_sqrt(FloatVec x) {
-#if defined(__AVX2__)
+#if defined(PENT_KERNEL_AVX2)
   return reinterpret_cast<FloatVec>(_mm256_sqrt_ps(reinterpret_cast<__m256>(x)));
 #else
   for (int i = 0; i < 8; ++i) x[i] = __builtin_sqrtf(x[i]);
@@ -176,7 +174,7 @@ PENT_INLINE FloatVec vec_sqrt(FloatVec x) {
 }
 
 PENT_INLINE DoubleVec vec_sqrt(DoubleVec x) {
-#if defined(__AVX2__)
+#if defined(PENT_KERNEL_AVX2)
   return reinterpret_cast<DoubleVec>(_mm256_sqrt_pd(reinterpret_cast<__m256d>(x)));
 #else
   for (int i = 0; i < 4; ++i) x[i] = __builtin_sqrt(x[i]);
