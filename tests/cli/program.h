@@ -25,14 +25,14 @@ struct Ended {
 // `watch` is called with all of stderr so far whenever some came, and the process id.
 inline Ended run_program(std::vector<std::string> args, const std::string& input = "",
                          const std::function<void(const std::string&, pid_t)>& watch = {}, int deadline_s = 120) {
-  args.insert(args.begin(), PENT_BINARY);
   int in[2], out[2], err[2];
   EXPECT_EQ(::pipe(in) | ::pipe(out) | ::pipe(err), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
     for (int fd : {in[0], in[1], out[0], out[1], err[0], err[1]}) ::close(fd);
-    std::vector<char*> argv;
+    std::string binary = PENT_BINARY;
+    std::vector<char*> argv = {binary.data()};
     for (auto& a : args) argv.push_back(a.data());
     argv.push_back(nullptr);
     ::execv(argv[0], argv.data());
@@ -106,7 +106,10 @@ class SmallRun {
   Ended train(const std::vector<std::string>& sets = {},
               const std::function<void(const std::string&, pid_t)>& watch = {}) const {
     std::vector<std::string> args = {"train", path("recipe.toml")};
-    for (const auto& set : sets) args.insert(args.end(), {"--set", set});
+    for (const auto& set : sets) {
+      args.push_back("--set");
+      args.push_back(set);
+    }
     return run_program(args, "", watch);
   }
   // The recipe with `from` replaced by `to`, written anew.

@@ -62,6 +62,18 @@ TEST_P(ParityRanks, MatchesOneRank) {
     EXPECT_LT(relative_error(many.weights.at(name), weight, 1e-6), 1e-8) << name;
 }
 
+// Initial weights depend on seed and parameter alone: equal bits in every layout (userlog E8).
+TEST(InitialWeightsRanks, AreBitEqualInEveryLayout) {
+  const auto one = run_layout(run_of({"tp=1"}), 0).weights;
+  for (const char* layout : {"tp=4", "pp=4", "dp=3,ep=1", "tp=2,pp=2,cp=2,dp=2,ep=4", "dp=4,ep=2,etp=2"}) {
+    auto run = run_of({"tp=1"});
+    run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(layout)), 0));
+    run.global_batch = 4 * run.layout.dp;
+    for (const auto& [name, weight] : run_layout(run, 0).weights)
+      EXPECT_TRUE(weight.equal(one.at(name))) << layout << " " << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Layouts, ParityRanks,
     testing::Values(Case{"dp=2"}, Case{"dp=4"}, Case{"tp=2"}, Case{"tp=4"}, Case{"cp=2"}, Case{"cp=4"}, Case{"pp=2"},

@@ -116,7 +116,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, int64_t steps, int64_t emp
       });
   EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
   if (!status.ok()) return out;
-  out.grads = grads.take();
+  if (steps > 0) out.grads = grads.take();
   out.weights = weights.take();
   return out;
 }

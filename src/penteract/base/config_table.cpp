@@ -37,7 +37,11 @@ const ConfigValue* ConfigTable::find(const std::string& key) {
 Error ConfigTable::error(const std::string& key, ErrorCode code, std::string what, std::string remedy) const {
   const auto it = values_.find(key);
   const std::string full = dotted(name_, key);
-  const std::string culprit = it == values_.end() ? full : fmt::format("{}: {}", it->second.where, full);
+  // A value of the command line says its key itself.
+  const bool named = it == values_.end() || it->second.where.ends_with(full);
+  const std::string culprit = it == values_.end() ? full
+                              : named             ? it->second.where
+                                                  : fmt::format("{}: {}", it->second.where, full);
   return {code, std::move(what), culprit, std::move(remedy)};
 }
 

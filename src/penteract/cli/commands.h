@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -12,7 +13,8 @@ namespace penteract::cli {
 
 using Run = std::function<int()>;
 
-void add_train(CLI::App& app, Run& run);
+// command_line: as it was typed, for the run record.
+void add_train(CLI::App& app, Run& run, const std::string& command_line);
 void add_eval(CLI::App& app, Run& run);
 void add_data(CLI::App& app, Run& run);
 void add_inspect(CLI::App& app, Run& run);

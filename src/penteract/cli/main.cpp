@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "penteract " PENT_VERSION);
   app.require_subcommand(1);
   cli::Run run;
-  cli::add_train(app, run);
+  std::string command_line;
+  for (int i = 0; i < argc; ++i) command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
+  cli::add_train(app, run, command_line);
   cli::add_eval(app, run);
   cli::add_data(app, run);
   cli::add_inspect(app, run);

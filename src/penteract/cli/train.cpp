@@ -29,48 +29,65 @@ void on_signal(int signal) {
   if (signal != SIGUSR1) std::signal(signal, SIG_DFL);
 }
 
-Result<train::RunOutcome> run_training(const std::string& recipe, const RunOptions& options,
-                                       const std::string& command_line) {
+struct Trained {
+  train::RunOutcome outcome;
+  bool already_finished = false;  // nothing was done
+};
+
+Result<Trained> run_training(const std::string& recipe, const RunOptions& options, const std::string& command_line) {
   PENT_ASSIGN(const auto sets, sets_of(options));
   PENT_ASSIGN(spec::RunSpec run, spec::load_recipe(recipe, sets, families::read_model, layout_override(options)));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
   PENT_TRY(spec::check_layout(run.model, run.layout, run.global_batch));
   PENT_ASSIGN(const families::Family* family, families::find_family(run.family));
-  PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
-  PENT_ASSIGN(const auto corpus, train::Corpus::open(run, tokenizer, directory.file("cache")));
-  const std::string resolved = spec::to_toml(run, family->write(run.model));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads = run.threads > 0 ? run.threads : std::max(1, cores / run.ranks);
+  // Stands in the resolved recipe: the number of threads changes bits, so a resume that changes it must say so.
+  if (run.threads == 0) run.threads = std::max(1, cores / run.ranks);
+  const std::string resolved = spec::to_toml(run, family->write(run.model));
+  PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
+  PENT_ASSIGN(const auto resume, train::find_resume_point(directory.checkpoints(), run, resolved));
+  Trained trained;
+  train::RunOutcome& outcome = trained.outcome;
+  if (resume) {
+    outcome.resumed_from = outcome.last_step = resume->counters.step;
+    trained.already_finished = resume->counters.step >= run.steps;
+    if (trained.already_finished) return trained;
+  }
+  PENT_ASSIGN(const auto corpus, train::Corpus::open(run, tokenizer, directory.file("cache")));
+  PENT_ASSIGN(const auto windows, resume ? corpus.training_windows(resume->plan, resume->reader->state().samples)
+                                         : corpus.training_windows(std::nullopt, 0));
+  // From here on the run has begun: only now is what an earlier one left replaced.
   PENT_TRY(directory.write("recipe.toml", resolved));
-  PENT_TRY(directory.write("environment.json",
-                           train::environment_json(command_line, run.ranks, threads, topology::to_string(run.layout))));
-  log_info("{} ranks, {} thread{} each: {}", run.ranks, threads, threads == 1 ? "" : "s",
-           topology::to_string(run.layout));
+  PENT_TRY(directory.write("environment.json", train::environment_json(command_line, run.layout, run.threads)));
+  log_info("{} rank{}, {} thread{} each: {}", run.ranks, run.ranks == 1 ? "" : "s", run.threads,
+           run.threads == 1 ? "" : "s", topology::to_string(run.layout));
 
   comm::WorldOptions world;
   world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
-  world.intra_op_threads = threads;
-  world.on_flight_records = [&](const std::string& records) {
-    if (directory.write("logs/flight-records.txt", records).ok())
-      log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
-  };
-  train::RunOutcome outcome;
-  const train::RunInputs inputs{run, corpus, directory, resolved, g_stop, 0};
+  world.intra_op_threads = run.threads;
+  std::string flight_records;
+  world.on_flight_records = [&](const std::string& records) { flight_records = records; };
+  const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop, 0};
   const Status status = comm::run_rank_threads(
       run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
-  if (!outcome.already_finished) PENT_TRY(directory.write("evidence.json", outcome.evidence.json()));
-  if (!status.ok()) return status.error();
-  return outcome;
+  PENT_TRY(directory.write("evidence.json", outcome.evidence.json()));
+  if (status.ok()) return trained;
+  if (exit_code(status.error().code) == ExitCode::comm) {
+    PENT_TRY(directory.write("logs/flight-records.txt", flight_records));
+    log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
+  }
+  return status.error();
 }
 
-void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
+void print_summary(const Trained& trained, const CommonOptions& common) {
+  const train::RunOutcome& o = trained.outcome;
   if (common.json) {
     auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(nullptr); };
     Json lines = Json::array();
     for (const auto& line : o.lines) lines.push_back(Json::parse(line.json()));
     const Json document = {{"resumed_from", o.resumed_from},
                            {"last_step", o.last_step},
-                           {"already_finished", o.already_finished},
+                           {"already_finished", trained.already_finished},
                            {"stopped", o.stopped},
                            {"first_loss", number(o.first_loss)},
                            {"last_loss", number(o.last_loss)},
@@ -84,7 +101,7 @@ void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  if (o.already_finished) {
+  if (trained.already_finished) {
     fmt::print("The run is finished: step {} is its last.\n", o.last_step);
     return;
   }
@@ -99,13 +116,15 @@ void print_summary(const train::RunOutcome& o, const CommonOptions& common) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Run& run) {
+void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   struct Args {
     std::string recipe;
+    std::string command_line;
     CommonOptions common;
     RunOptions options;
   };
   auto args = std::make_shared<Args>();
+  args->command_line = command_line;
   CLI::App* command =
       app.add_subcommand("train", "trains a recipe; resumes by itself when the run directory holds a checkpoint");
   command->add_option("RECIPE", args->recipe, "recipe in TOML")->required();
@@ -115,10 +134,10 @@ void add_train(CLI::App& app, Run& run) {
     run = [args] {
       if (args->common.verbose) set_log_level(LogLevel::debug);
       for (int signal : {SIGTERM, SIGINT, SIGUSR1}) std::signal(signal, on_signal);
-      const auto outcome = run_training(args->recipe, args->options, fmt::format("penteract train {}", args->recipe));
+      const auto outcome = run_training(args->recipe, args->options, args->command_line);
       if (!outcome.ok()) return fail(outcome.error(), args->common);
       print_summary(*outcome, args->common);
-      return static_cast<int>(outcome->stopped ? ExitCode::stopped : ExitCode::done);
+      return static_cast<int>(outcome->outcome.stopped ? ExitCode::stopped : ExitCode::done);
     };
   });
 }

@@ -7,13 +7,10 @@
 #include <chrono>
 #include <cmath>
 
-#include "penteract/base/json.h"
 #include "penteract/base/log.h"
 #include "penteract/base/text.h"
-#include "penteract/checkpoint/find.h"
 #include "penteract/checkpoint/save.h"
 #include "penteract/spec/flops.h"
-#include "penteract/spec/recipe.h"
 #include "penteract/train/evaluate.h"
 #include "penteract/train/lr_schedule.h"
 #include "penteract/train/progress.h"
@@ -24,45 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// What a run counts, apart from weights; stands in every checkpoint.
-struct Counters {
-  int64_t step = 0, updates = 0, tokens = 0, skipped = 0, skipped_in_a_row = 0;
-
-  std::string json(const data::DataPlan& plan) const {
-    return Json{{"updates", updates},
-                {"skipped", skipped},
-                {"skipped_in_a_row", skipped_in_a_row},
-                {"data_plan", plan.to_json()}}
-        .dump();
-  }
-};
-
-struct SavedState {
-  Counters counters;
-  data::DataPlan plan;
-};
-
-Result<SavedState> saved_state_of(const checkpoint::SharedState& state, const std::string& culprit) {
-  SavedState saved;
-  Counters& c = saved.counters;
-  c.step = state.step;
-  c.tokens = state.tokens;
-  PENT_ASSIGN(const Json extra, parse_json(state.extra_json, culprit));
-  for (auto [name, value] :
-       {std::pair{"updates", &c.updates}, {"skipped", &c.skipped}, {"skipped_in_a_row", &c.skipped_in_a_row}}) {
-    if (!extra.contains(name) || !extra[name].is_number_integer()) {
-      return Error{ErrorCode::checkpoint_malformed, fmt::format("its state lacks the counter \"{}\"", name), culprit,
-                   ""};
-    }
-    *value = extra[name].get<int64_t>();
-  }
-  if (!extra.contains("data_plan") || !extra["data_plan"].is_string()) {
-    return Error{ErrorCode::checkpoint_malformed, "its state lacks the data plan", culprit, ""};
-  }
-  PENT_ASSIGN(saved.plan, data::DataPlan::from_json(extra["data_plan"].get<std::string>(), culprit));
-  return saved;
-}
 
 class RankLoop {
  public:
@@ -77,13 +35,12 @@ class RankLoop {
   Status run() {
     context_.world.barrier({.tag = "start"});
     if (lead_) describe_start();
-    PENT_TRY(resume_or_start());
+    PENT_TRY(load_or_initialise());
     if (lead_) {
       out_.resumed_from = counters_.step;
       PENT_ASSIGN(auto log, MetricsLog::open(in_.directory.file("metrics.jsonl"), counters_.step));
       metrics_.emplace(std::move(log));
     }
-    out_already_finished();
     while (counters_.step < run_.steps) {
       PENT_TRY(step());
       if (stopping_) return {};
@@ -109,49 +66,13 @@ class RankLoop {
     return fmt::format("{}", fmt::join(counts, "|"));
   }
 
-  Status resume_or_start() {
-    std::vector<std::string> notes;
-    PENT_ASSIGN(const auto found, checkpoint::find_newest(context_.world, in_.directory.checkpoints(), &notes));
-    if (lead_) {
-      for (const auto& note : notes) log_warning("{}", note);
-    }
-    if (!found) {
-      if (lead_) log_info("starting fresh: {} holds no checkpoint", in_.directory.checkpoints());
+  Status load_or_initialise() {
+    if (in_.resume == nullptr) {
       engine_.init_weights();
-      return open_windows(std::nullopt, 0);
+      return {};
     }
-    PENT_ASSIGN(const auto reader, checkpoint::Reader::open(*found));
-    const auto& state = reader->state();
-    PENT_ASSIGN(const auto changes, spec::compare_recipes(state.recipe_toml, in_.recipe_toml));
-    if (lead_) {
-      log_info("resuming from {} (step {})", *found, state.step);
-      for (const auto& change : changes) log_info("changed: {} was {}, now {}", change.key, change.before, change.now);
-    }
-    if (state.layout != topology::to_string(run_.layout)) {
-      return Error{ErrorCode::recipe_unsupported,
-                   fmt::format("the checkpoint was written by the layout {}, the run has {}: resuming on another "
-                               "layout is not supported in "
-                               "this version",
-                               state.layout, topology::to_string(run_.layout)),
-                   *found, "resume with the layout that wrote it"};
-    }
-    PENT_ASSIGN(const SavedState saved, saved_state_of(state, *found));
-    counters_ = saved.counters;
-    PENT_TRY(open_windows(saved.plan, state.samples));
-    return load_training_state(*reader, engine_.store());
-  }
-
-  Status open_windows(const std::optional<data::DataPlan>& saved, int64_t next_sample) {
-    PENT_ASSIGN(auto windows, in_.corpus.training_windows(saved, next_sample));
-    windows_.emplace(std::move(windows));
-    return {};
-  }
-
-  void out_already_finished() {
-    if (lead_) {
-      out_.already_finished = counters_.step >= run_.steps;
-      out_.last_step = counters_.step;
-    }
+    counters_ = in_.resume->counters;
+    return load_training_state(*in_.resume->reader, engine_.store());
   }
 
   Status step() {
@@ -160,7 +81,7 @@ class RankLoop {
     const auto start = Clock::now();
     const StepResult result = engine_.train_step(
         [&](int64_t row, int32_t* tokens) {
-          or_throw(windows_->sample((step - 1) * run_.global_batch + row, tokens));
+          or_throw(in_.windows.sample((step - 1) * run_.global_batch + row, tokens));
           return true;
         },
         lr, counters_.updates + 1);
@@ -274,7 +195,7 @@ class RankLoop {
     state.seed = run_.seed;
     state.layout = topology::to_string(run_.layout);
     state.recipe_toml = in_.recipe_toml;
-    state.extra_json = counters_.json(windows_->plan());
+    state.extra_json = encode_run_state(counters_, in_.windows.plan());
     const Status saved = checkpoint::save(context_.world, in_.directory.checkpoints(), state,
                                           checkpoint_pieces(engine_.store()), run_.checkpoint.keep);
     if (!saved.ok()) {
@@ -301,7 +222,6 @@ class RankLoop {
   Engine engine_;
   const bool lead_;
   Counters counters_;
-  std::optional<data::TrainingWindows> windows_;
   std::optional<MetricsLog> metrics_;
   Progress progress_;
   bool stopping_ = false;

@@ -13,6 +13,7 @@
 #include "penteract/train/corpus.h"
 #include "penteract/train/evidence.h"
 #include "penteract/train/metrics.h"
+#include "penteract/train/resume.h"
 #include "penteract/train/run_directory.h"
 
 namespace penteract::train {
@@ -21,7 +22,9 @@ struct RunInputs {
   const spec::RunSpec& run;
   const Corpus& corpus;
   const RunDirectory& directory;
-  std::string recipe_toml;        // resolved
+  std::string recipe_toml;  // resolved
+  const data::TrainingWindows& windows;
+  const ResumePoint* resume;      // null: a fresh start
   const std::atomic<bool>& stop;  // set by a signal: save and stop after the step
   int64_t stop_after_step = 0;    // the same, at a known step; 0 = never
 };
@@ -32,14 +35,13 @@ struct RunOutcome {
   std::optional<double> first_loss, last_loss, valid_loss, test_loss;
   int64_t resumed_from = 0;  // step; 0 = a fresh start
   int64_t last_step = 0;
-  bool already_finished = false;
   bool stopped = false;      // before the last step, after saving
   double train_seconds = 0;  // steps alone: no evaluation, no saving
   int64_t train_tokens = 0;
   int64_t memory_total_bytes = 0;  // sum of the ranks' peaks
 };
 
-// Resumes or starts, trains, evaluates, saves. Errors: checkpoint_*, recipe_changed, nonfinite, storage_*.
+// Loads or initialises, trains, evaluates, saves. Errors: checkpoint_*, nonfinite, storage_*.
 // COLLECTIVE: world.
 Status run_rank(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome);
 

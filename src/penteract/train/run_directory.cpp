@@ -12,6 +12,7 @@
 
 #include "penteract/base/file.h"
 #include "penteract/base/json.h"
+#include "penteract/topology/rank_grid.h"
 
 namespace penteract::train {
 
@@ -52,8 +53,7 @@ Status RunDirectory::write(const std::string& name, const std::string& text) con
   return write_file_atomic(file(name), text);
 }
 
-std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank,
-                             const std::string& layout) {
+std::string environment_json(const std::string& command_line, const topology::Layout& layout, int threads_per_rank) {
   utsname host{};
   ::uname(&host);
   nlohmann::ordered_json env;
@@ -64,10 +64,17 @@ std::string environment_json(const std::string& command_line, int num_ranks, int
   env["system"] = fmt::format("{} {} {}", host.sysname, host.release, host.machine);
   env["cores"] = std::thread::hardware_concurrency();
   env["device"] = "cpu";
-  env["ranks"] = num_ranks;
+  env["git_revision"] = PENT_GIT_REVISION;
+  env["ranks"] = layout.num_ranks();
   env["threads_per_rank"] = threads_per_rank;
-  env["layout"] = layout;
+  env["layout"] = topology::to_string(layout);
   env["command_line"] = command_line;
+  const topology::RankGrid grid(layout);
+  for (int rank = 0; rank < grid.num_ranks(); ++rank) {
+    const topology::Coord c = grid.coord(rank);
+    env["map"].push_back(fmt::format("rank {}: {}, cpu, tp {} cp {} dp {} pp {}, etp {} ep {} edp {}", rank,
+                                     host.nodename, c.tp, c.cp, c.dp, c.pp, c.etp, c.ep, c.edp));
+  }
   return env.dump(2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "penteract/base/result.h"
+#include "penteract/topology/layout.h"
 
 namespace penteract::train {
 
@@ -28,8 +29,7 @@ class RunDirectory {
   int lock_fd_ = -1;
 };
 
-// environment.json: versions, host, processor, threads, command line.
-std::string environment_json(const std::string& command_line, int num_ranks, int threads_per_rank,
-                             const std::string& layout);
+// environment.json: versions, host, processor, threads, command line, and where each rank stands on both grids.
+std::string environment_json(const std::string& command_line, const topology::Layout& layout, int threads_per_rank);
 
 }  // namespace penteract::train
