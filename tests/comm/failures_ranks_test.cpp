@@ -266,6 +266,9 @@ TEST(FailuresRanks, ARankThatEndsWithoutItsCallIsNamedAtOnce) {
 }
 
 TEST(FailuresRanks, AWriteIntoAPublishedBufferIsFound) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the write is a race, which the sanitizer reports first";
+#endif
   // By the producer, in a collective and in a message; by a peer.
   for (int which : {0, 1, 2}) {
     std::atomic<float*> published = nullptr;
