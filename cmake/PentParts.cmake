@@ -24,6 +24,27 @@ set(PENT_TORCH_PARTS comm precision ops parallel model checkpoint train cli)
 set(PENT_EXTERN_base nlohmann_json::nlohmann_json spdlog::spdlog xxhash)
 set(PENT_EXTERN_data pcre2-8 utf8proc)
 
+# train's event_file.cpp with the messages that protoc makes: a library of its own, for libtorch's headers bring those of
+# an older protobuf. protobuf-lite is linked in, so that nothing of it is mistaken for libtorch's when a program starts.
+function(pent_event_file)
+  set(Protobuf_USE_STATIC_LIBS ON)
+  find_package(Protobuf REQUIRED)
+  set(folder "${CMAKE_BINARY_DIR}/messages")
+  file(MAKE_DIRECTORY "${folder}")
+  set(name penteract/train/tensorboard)
+  # protobuf_generate puts its output into another folder from one CMake to the next.
+  add_custom_command(OUTPUT "${folder}/${name}.pb.cc" "${folder}/${name}.pb.h"
+                     COMMAND protobuf::protoc "--cpp_out=${folder}" -I "${CMAKE_SOURCE_DIR}/src" ${name}.proto
+                     DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}.proto" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}/src" VERBATIM)
+  add_library(pent_event_file STATIC "${CMAKE_SOURCE_DIR}/src/penteract/train/event_file.cpp"
+              "${folder}/${name}.pb.cc" "${folder}/${name}.pb.h")
+  # What protoc writes is not held to our warnings.
+  set_source_files_properties("${folder}/${name}.pb.cc" PROPERTIES COMPILE_OPTIONS -w)
+  target_include_directories(pent_event_file SYSTEM PRIVATE "${folder}")
+  target_link_libraries(pent_event_file PRIVATE pent_flags pent_base protobuf::libprotobuf-lite)
+  target_link_libraries(pent_train PRIVATE pent_event_file)
+endfunction()
+
 function(pent_use_pch target)
   if(NOT TARGET pent_pch)
     file(WRITE "${CMAKE_BINARY_DIR}/pent_pch.cpp" "")
@@ -45,7 +66,7 @@ function(pent_parts)
     string(REGEX REPLACE "^[a-z]+: *" "" deps "${line}")
     separate_arguments(deps)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/penteract/${part}/*.cpp")
-    list(FILTER sources EXCLUDE REGEX "cli/main\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "(cli/main|train/event_file)\\.cpp$")
     if(NOT sources)
       continue()
     endif()
@@ -59,6 +80,9 @@ function(pent_parts)
     if(part IN_LIST PENT_TORCH_PARTS)
       target_link_libraries(pent_${part} PUBLIC Libtorch::cpu)
       pent_use_pch(pent_${part})
+    endif()
+    if(part STREQUAL train)
+      pent_event_file()
     endif()
   endforeach()
 endfunction()

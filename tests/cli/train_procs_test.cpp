@@ -38,6 +38,7 @@ TEST(TrainProcs, AWholeRunLeavesItsRecord) {
   const auto evidence = *parse_json(run.read("run/evidence.json"), "evidence");
   for (const char* fact : {"groups", "model", "data", "forward", "backward", "finite", "checkpoint", "validation"})
     EXPECT_EQ(evidence[fact]["ok"], true) << fact;
+  EXPECT_GT(fs::file_size(run.path("run/tb/events.out.tfevents.penteract")), 100u);
   EXPECT_TRUE(fs::exists(run.path("run/recipe.toml")));
   EXPECT_TRUE(fs::exists(run.path("run/environment.json")));
   EXPECT_TRUE(fs::exists(run.path("run/checkpoints/step-00000006")));

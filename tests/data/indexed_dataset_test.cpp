@@ -63,7 +63,8 @@ TEST(IndexedDataset, WritesTheFormatOfMegatron) {
 }
 
 TEST(IndexedDataset, ReadsBackEveryType) {
-  for (const auto dtype : {TokenDtype::u8, TokenDtype::i8, TokenDtype::i16, TokenDtype::i32, TokenDtype::i64, TokenDtype::u16}) {
+  for (const auto dtype :
+       {TokenDtype::u8, TokenDtype::i8, TokenDtype::i16, TokenDtype::i32, TokenDtype::i64, TokenDtype::u16}) {
     const TempFolder folder;
     auto writer = or_throw(IndexedDatasetWriter::create(folder.path("d"), dtype));
     or_throw(writer->add_document(std::vector<int32_t>{1, 2, 100}));
@@ -103,13 +104,16 @@ TEST(IndexedDataset, OffsetsPassTwoToTheThirtyTwo) {
     file.seekp(bytes);
     file << u16_bytes({7, 8, 9});
   }
-  const std::vector<int64_t> offsets = {0, 2LL * kLong, 4LL * kLong, 6LL * kLong, 8LL * kLong};
-  folder.write("d.idx", Index{1, 8, {kLong, kLong, kLong, kLong, 3}, offsets, {0, 1, 2, 3, 4, 5}}.bytes());
-  const auto d = or_throw(IndexedDataset::open(folder.path("d")));
-  EXPECT_EQ(d->num_tokens(), 4 * int64_t{kLong} + 3);
-  EXPECT_EQ(or_throw(d->document(4)), (std::vector<int32_t>{7, 8, 9}));
-  EXPECT_EQ(or_throw(d->document_range(3)), std::pair(3 * int64_t{kLong}, 4 * int64_t{kLong}));
-  EXPECT_EQ(tokens(*d, 4 * int64_t{kLong} - 1, 3), (std::vector<int32_t>{0, 7, 8}));
+  std::vector<int64_t> offsets = {0, 2LL * kLong, 4LL * kLong, 6LL * kLong, 8LL * kLong};
+  for (const bool in_order : {true, false}) {
+    if (!in_order) std::swap(offsets[0], offsets[3]);
+    folder.write("d.idx", Index{1, 8, {kLong, kLong, kLong, kLong, 3}, offsets, {0, 1, 2, 3, 4, 5}}.bytes());
+    const auto d = or_throw(IndexedDataset::open(folder.path("d")));
+    EXPECT_EQ(d->num_tokens(), 4 * int64_t{kLong} + 3);
+    EXPECT_EQ(or_throw(d->document(4)), (std::vector<int32_t>{7, 8, 9}));
+    EXPECT_EQ(or_throw(d->document_range(3)), std::pair(3 * int64_t{kLong}, 4 * int64_t{kLong}));
+    EXPECT_EQ(tokens(*d, 4 * int64_t{kLong} - 1, 3), (std::vector<int32_t>{0, 7, 8}));
+  }
 }
 
 TEST(IndexedDataset, NamesTheIdThatTheVocabularyLacks) {

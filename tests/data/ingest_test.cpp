@@ -42,8 +42,9 @@ class Ingest : public ::testing::Test {
 };
 
 TEST_F(Ingest, ATextFileIsOneDocumentAndAJsonLineOne) {
-  const auto sources = or_throw(open({folder_.write("a.txt", "one\ntwo\n"),
-                                      folder_.write("b.jsonl", "{\"text\": \"one\"}\n{\"id\": 1, \"text\": \"two é\"}")}));
+  const auto sources =
+      or_throw(open({folder_.write("a.txt", "one\ntwo\n"),
+                     folder_.write("b.jsonl", "{\"text\": \"one\"}\n{\"id\": 1, \"text\": \"two é\"}")}));
   EXPECT_EQ(sources[0].dataset->num_documents(), 1);
   EXPECT_EQ(all(*sources[0].dataset), ids("one\ntwo\n"));
   EXPECT_EQ(sources[1].dataset->num_documents(), 2);
@@ -54,8 +55,9 @@ TEST_F(Ingest, ATextFileIsOneDocumentAndAJsonLineOne) {
 
 // A1: blank documents first, in the middle and last change nothing but the count.
 TEST_F(Ingest, BlankDocumentsAreSkippedAndCounted) {
-  const auto with = or_throw(open({folder_.write(
-      "with.jsonl", "{\"text\": \"\"}\n\n{\"text\": \"a b\"}\n{\"text\": \" \\n\\t\"}\n   \n{\"text\": \"c\"}\n{\"text\": \"\"}\n")}));
+  const auto with = or_throw(open({folder_.write("with.jsonl",
+                                                 "{\"text\": \"\"}\n\n{\"text\": \"a b\"}\n{\"text\": \" \\n\\t\"}\n   "
+                                                 "\n{\"text\": \"c\"}\n{\"text\": \"\"}\n")}));
   const auto without = or_throw(open({folder_.write("without.jsonl", "{\"text\": \"a b\"}\n{\"text\": \"c\"}\n")}));
   EXPECT_EQ(all(*with[0].dataset), all(*without[0].dataset));
   EXPECT_EQ(with[0].counts.text.empty_documents, 5);
@@ -64,8 +66,9 @@ TEST_F(Ingest, BlankDocumentsAreSkippedAndCounted) {
 }
 
 TEST_F(Ingest, ByteOrderMarksAndLineEnds) {
-  const auto sources = or_throw(open({folder_.write("a.jsonl", "\xEF\xBB\xBF{\"text\": \"a\"}\r\n{\"text\": \"b\\r\\n\"}\r\n"),
-                                      folder_.write("b.txt", "\xEF\xBB\xBFx\r\ny")}));
+  const auto sources =
+      or_throw(open({folder_.write("a.jsonl", "\xEF\xBB\xBF\r\n{\"text\": \"a\"}\r\n{\"text\": \"b\\r\\n\"}\r\n"),
+                     folder_.write("b.txt", "\xEF\xBB\xBFx\r\ny")}));
   EXPECT_EQ(or_throw(sources[0].dataset->document(0)), ids("a"));
   EXPECT_EQ(or_throw(sources[0].dataset->document(1)), ids("b\r\n"));
   EXPECT_EQ(all(*sources[1].dataset), ids("x\r\ny"));
@@ -147,7 +150,8 @@ TEST_F(Ingest, ThreadsDoNotChangeTheResult) {
   std::string lines;
   for (int i = 0; i < 400; ++i) lines += "{\"text\": \"document " + std::to_string(i * i) + "\"}\n";
   std::vector<std::string> paths = {folder_.write("a.jsonl", lines)};
-  for (int i = 0; i < 9; ++i) paths.push_back(folder_.write("t" + std::to_string(i) + ".txt", "text " + std::to_string(i)));
+  for (int i = 0; i < 9; ++i)
+    paths.push_back(folder_.write("t" + std::to_string(i) + ".txt", "text " + std::to_string(i)));
   const auto built = [&](int threads) {
     options_.num_threads = threads;
     or_throw(build_dataset(paths, options_, folder_.path("built")));
@@ -177,7 +181,8 @@ TEST_F(Ingest, TwoMayBuildOneCacheAtOnce) {
 }
 
 TEST_F(Ingest, DatasetsAreOpenedAsTheyAreAndChecked) {
-  or_throw(build_dataset({folder_.write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n")}, options_, folder_.path("d")));
+  or_throw(
+      build_dataset({folder_.write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n")}, options_, folder_.path("d")));
   const auto sources = or_throw(open({folder_.path("d")}));
   EXPECT_EQ(sources[0].kind, SourceKind::dataset);
   EXPECT_EQ(sources[0].counts.text.documents, 2);

@@ -16,7 +16,8 @@ const std::string kGolden = PENT_SOURCE_DIR "/tests/golden/tokenizer/";
 
 std::string from_hex(const std::string& hex) {
   std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
@@ -122,54 +123,82 @@ void set_pattern(Json& j, const char* pattern) { split_of(j)["pattern"] = {{"Reg
 
 INSTANTIATE_TEST_SUITE_P(
     All, TokenizerRefusal,
-    ::testing::Values(
-        Refusal{"Digits", [](Json& j) { split_of(j) = {{"type", "Digits"}, {"individual_digits", true}}; },
-                ErrorCode::tokenizer_unsupported, "Digits"},
-        Refusal{"Metaspace", [](Json& j) { j["pre_tokenizer"] = {{"type", "Metaspace"}}; },
-                ErrorCode::tokenizer_unsupported, "Metaspace"},
-        Refusal{"NoByteLevel", [](Json& j) { j["pre_tokenizer"]["pretokenizers"].erase(1); },
-                ErrorCode::tokenizer_unsupported, "ByteLevel"},
-        Refusal{"Merged", [](Json& j) { split_of(j)["behavior"] = "MergedWithNext"; },
-                ErrorCode::tokenizer_unsupported, "MergedWithNext"},
-        Refusal{"Invert", [](Json& j) { split_of(j)["invert"] = true; }, ErrorCode::tokenizer_unsupported, "invert"},
-        Refusal{"Nfkc", [](Json& j) { j["normalizer"] = {{"type", "NFKC"}}; }, ErrorCode::tokenizer_unsupported, "NFKC"},
-        Refusal{"Unigram", [](Json& j) { j["model"]["type"] = "Unigram"; }, ErrorCode::tokenizer_unsupported, "Unigram"},
-        Refusal{"Dropout", [](Json& j) { j["model"]["dropout"] = 0.1; }, ErrorCode::tokenizer_unsupported, "dropout"},
-        Refusal{"Prefix", [](Json& j) { j["model"]["continuing_subword_prefix"] = "##"; },
-                ErrorCode::tokenizer_unsupported, "continuing_subword_prefix"},
-        Refusal{"ByteFallback", [](Json& j) { j["model"]["byte_fallback"] = true; },
-                ErrorCode::tokenizer_unsupported, "byte_fallback"},
-        Refusal{"Processor", [](Json& j) { j["post_processor"] = {{"type", "RobertaProcessing"}}; },
-                ErrorCode::tokenizer_unsupported, "RobertaProcessing"},
-        Refusal{"Decoder", [](Json& j) { j["decoder"] = nullptr; }, ErrorCode::tokenizer_unsupported, "decoder"},
-        Refusal{"Lstrip", [](Json& j) { j["added_tokens"][0]["lstrip"] = true; },
-                ErrorCode::tokenizer_unsupported, "lstrip"},
-        Refusal{"SingleWord", [](Json& j) { j["added_tokens"][1]["single_word"] = true; },
-                ErrorCode::tokenizer_unsupported, "single_word"},
-        Refusal{"ByteMissing", [](Json& j) { j["model"]["vocab"].erase("!"); }, ErrorCode::tokenizer_unsupported, "0x21"},
-        Refusal{"WordBoundary", [](Json& j) { set_pattern(j, R"(\b\p{L}+)"); }, ErrorCode::tokenizer_unsupported, "\\b"},
-        Refusal{"Empty", [](Json& j) { set_pattern(j, R"(\p{L}*)"); }, ErrorCode::tokenizer_unsupported, "nothing"},
-        Refusal{"Anchor", [](Json& j) { set_pattern(j, "^a"); }, ErrorCode::tokenizer_unsupported, "^"},
-        Refusal{"Script", [](Json& j) { set_pattern(j, R"(\p{Han}+)"); }, ErrorCode::tokenizer_unsupported, "Han"},
-        Refusal{"HexDigit", [](Json& j) { set_pattern(j, R"(\h+)"); }, ErrorCode::tokenizer_unsupported, "\\h"},
-        Refusal{"Fold", [](Json& j) { set_pattern(j, R"((?i:'ss))"); }, ErrorCode::tokenizer_unsupported, "ss"},
-        Refusal{"Unclosed", [](Json& j) { set_pattern(j, "(?:a"); }, ErrorCode::tokenizer_unsupported, "end"},
-        Refusal{"IdTwice", [](Json& j) { j["model"]["vocab"]["zzzz"] = 0; }, ErrorCode::tokenizer_malformed, "two tokens"},
-        Refusal{"IdHuge", [](Json& j) { j["model"]["vocab"]["zzzz"] = int64_t{1} << 40; },
-                ErrorCode::tokenizer_malformed, "zzzz"},
-        Refusal{"IdNegative", [](Json& j) { j["added_tokens"][0]["id"] = -1; }, ErrorCode::tokenizer_malformed, "-1"},
-        Refusal{"MergeUnknown", [](Json& j) { j["model"]["merges"].push_back("zz qq"); },
-                ErrorCode::tokenizer_malformed, "zz"},
-        Refusal{"MergeOdd", [](Json& j) { j["model"]["merges"].push_back("a b c"); },
-                ErrorCode::tokenizer_malformed, "merge"},
-        Refusal{"AddedTwice", [](Json& j) { j["added_tokens"].push_back(j["added_tokens"][0]); },
-                ErrorCode::tokenizer_malformed, "two tokens"},
-        Refusal{"AddedTwiceFromVocab",
-                [](Json& j) {
-                  for (int i = 0; i < 2; ++i) j["added_tokens"].push_back({{"id", 0}, {"content", "!"}});
-                },
-                ErrorCode::tokenizer_malformed, "twice"},
-        Refusal{"NoModel", [](Json& j) { j.erase("model"); }, ErrorCode::tokenizer_unsupported, "model"}),
+    ::
+        testing::Values(Refusal{"Digits",
+                                [](Json& j) {
+                                  split_of(j) = {{"type", "Digits"}, {"individual_digits", true}};
+                                },
+                                ErrorCode::tokenizer_unsupported, "Digits"},
+                        Refusal{"Metaspace",
+                                [](Json& j) {
+                                  j["pre_tokenizer"] = {{"type", "Metaspace"}};
+                                },
+                                ErrorCode::tokenizer_unsupported, "Metaspace"},
+                        Refusal{"NoByteLevel", [](Json& j) { j["pre_tokenizer"]["pretokenizers"].erase(1); },
+                                ErrorCode::tokenizer_unsupported, "ByteLevel"},
+                        Refusal{"Merged", [](Json& j) { split_of(j)["behavior"] = "MergedWithNext"; },
+                                ErrorCode::tokenizer_unsupported, "MergedWithNext"},
+                        Refusal{"Invert", [](Json& j) { split_of(j)["invert"] = true; },
+                                ErrorCode::tokenizer_unsupported, "invert"},
+                        Refusal{"Nfkc",
+                                [](Json& j) {
+                                  j["normalizer"] = {{"type", "NFKC"}};
+                                },
+                                ErrorCode::tokenizer_unsupported, "NFKC"},
+                        Refusal{"Unigram", [](Json& j) { j["model"]["type"] = "Unigram"; },
+                                ErrorCode::tokenizer_unsupported, "Unigram"},
+                        Refusal{"Dropout", [](Json& j) { j["model"]["dropout"] = 0.1; },
+                                ErrorCode::tokenizer_unsupported, "dropout"},
+                        Refusal{"Prefix", [](Json& j) { j["model"]["continuing_subword_prefix"] = "##"; },
+                                ErrorCode::tokenizer_unsupported, "continuing_subword_prefix"},
+                        Refusal{"ByteFallback", [](Json& j) { j["model"]["byte_fallback"] = true; },
+                                ErrorCode::tokenizer_unsupported, "byte_fallback"},
+                        Refusal{"Processor",
+                                [](Json& j) {
+                                  j["post_processor"] = {{"type", "RobertaProcessing"}};
+                                },
+                                ErrorCode::tokenizer_unsupported, "RobertaProcessing"},
+                        Refusal{"Decoder", [](Json& j) { j["decoder"] = nullptr; }, ErrorCode::tokenizer_unsupported,
+                                "decoder"},
+                        Refusal{"Lstrip", [](Json& j) { j["added_tokens"][0]["lstrip"] = true; },
+                                ErrorCode::tokenizer_unsupported, "lstrip"},
+                        Refusal{"SingleWord", [](Json& j) { j["added_tokens"][1]["single_word"] = true; },
+                                ErrorCode::tokenizer_unsupported, "single_word"},
+                        Refusal{"ByteMissing", [](Json& j) { j["model"]["vocab"].erase("!"); },
+                                ErrorCode::tokenizer_unsupported, "0x21"},
+                        Refusal{"WordBoundary", [](Json& j) { set_pattern(j, R"(\b\p{L}+)"); },
+                                ErrorCode::tokenizer_unsupported, "\\b"},
+                        Refusal{"Empty", [](Json& j) { set_pattern(j, R"(\p{L}*)"); }, ErrorCode::tokenizer_unsupported,
+                                "nothing"},
+                        Refusal{"Anchor", [](Json& j) { set_pattern(j, "^a"); }, ErrorCode::tokenizer_unsupported, "^"},
+                        Refusal{"Script", [](Json& j) { set_pattern(j, R"(\p{Han}+)"); },
+                                ErrorCode::tokenizer_unsupported, "Han"},
+                        Refusal{"HexDigit", [](Json& j) { set_pattern(j, R"(\h+)"); }, ErrorCode::tokenizer_unsupported,
+                                "\\h"},
+                        Refusal{"Fold", [](Json& j) { set_pattern(j, R"((?i:'ss))"); },
+                                ErrorCode::tokenizer_unsupported, "ss"},
+                        Refusal{"Unclosed", [](Json& j) { set_pattern(j, "(?:a"); }, ErrorCode::tokenizer_unsupported,
+                                "end"},
+                        Refusal{"IdTwice", [](Json& j) { j["model"]["vocab"]["zzzz"] = 0; },
+                                ErrorCode::tokenizer_malformed, "two tokens"},
+                        Refusal{"IdHuge", [](Json& j) { j["model"]["vocab"]["zzzz"] = int64_t{1} << 40; },
+                                ErrorCode::tokenizer_malformed, "zzzz"},
+                        Refusal{"IdNegative", [](Json& j) { j["added_tokens"][0]["id"] = -1; },
+                                ErrorCode::tokenizer_malformed, "-1"},
+                        Refusal{"MergeUnknown", [](Json& j) { j["model"]["merges"].push_back("zz qq"); },
+                                ErrorCode::tokenizer_malformed, "zz"},
+                        Refusal{"MergeOdd", [](Json& j) { j["model"]["merges"].push_back("a b c"); },
+                                ErrorCode::tokenizer_malformed, "merge"},
+                        Refusal{"AddedTwice", [](Json& j) { j["added_tokens"].push_back(j["added_tokens"][0]); },
+                                ErrorCode::tokenizer_malformed, "two tokens"},
+                        Refusal{
+                            "AddedTwiceFromVocab",
+                            [](Json& j) {
+                              for (int i = 0; i < 2; ++i) j["added_tokens"].push_back({{"id", 0}, {"content", "!"}});
+                            },
+                            ErrorCode::tokenizer_malformed, "twice"},
+                        Refusal{"NoModel", [](Json& j) { j.erase("model"); }, ErrorCode::tokenizer_unsupported,
+                                "model"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Tokenizer, PatternWithoutBoundStopsWithAnError) {
@@ -191,7 +220,8 @@ TEST(Tokenizer, KindsAndMissingFiles) {
   EXPECT_NE(no_kind.error().remedy.find("qwen3"), std::string::npos);
   EXPECT_EQ(Tokenizer::load(kGolden + "tiny.tiktoken", "llama").error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(Tokenizer::load(kGolden + "qwen.json", "qwen3").error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(Tokenizer::load(folder.write("cut.json", "{\"model\": {"), "").error().code, ErrorCode::tokenizer_malformed);
+  EXPECT_EQ(Tokenizer::load(folder.write("cut.json", "{\"model\": {"), "").error().code,
+            ErrorCode::tokenizer_malformed);
   EXPECT_EQ(or_throw(Tokenizer::load(kGolden + "tiny.tiktoken", "qwen"))->fingerprint(), golden("tiny")->fingerprint());
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 std::string reference_nfc(const std::string& text) {
   utf8proc_uint8_t* out = nullptr;
-  const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                              static_cast<utf8proc_ssize_t>(text.size()), &out,
-                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const auto n =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &out, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   EXPECT_GE(n, 0);
   std::string result(reinterpret_cast<char*>(out), static_cast<size_t>(n));
   std::free(out);
@@ -77,9 +77,11 @@ TEST(Nfc, RunsOfMarksAreNotQuadratic) {
 }
 
 TEST(Utf8, InvalidPartsBecomeOneReplacementEach) {
-  EXPECT_EQ(repair_utf8("a\xff" "b"), "a\uFFFDb");
-  EXPECT_EQ(repair_utf8("\xf0\x9f\x91"), "\uFFFD");                  // cut: one
-  EXPECT_EQ(repair_utf8("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");      // a surrogate: one a byte
+  EXPECT_EQ(repair_utf8("a\xff"
+                        "b"),
+            "a\uFFFDb");
+  EXPECT_EQ(repair_utf8("\xf0\x9f\x91"), "\uFFFD");              // cut: one
+  EXPECT_EQ(repair_utf8("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate: one a byte
   EXPECT_EQ(repair_utf8("\xc0\xaf\xe0\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(repair_utf8("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(repair_utf8("\xe2\x28\xa1"), "\uFFFD(\uFFFD");

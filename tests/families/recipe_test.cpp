@@ -88,6 +88,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[train]", "[evl]\nevery = 3\n[train]", ErrorCode::recipe_key, "evl.every", "[eval]"},
         Bad{"lr = 1e-3", "lr = \"1e-3\"", ErrorCode::recipe_type, "r.toml:29: optimizer.lr", "a number"},
         Bad{"lr = 1e-3", "lr = -1.0", ErrorCode::recipe_range, "optimizer.lr", "expected 0"},
+        Bad{"seq_length = 16", "seq_length = 50000", ErrorCode::recipe_range, "data.seq_length",
+            "max_position_embeddings"},
         Bad{"steps = 3", "steps = 3.5", ErrorCode::recipe_type, "train.steps", "whole number"},
         Bad{"steps = 3", "steps = 0", ErrorCode::recipe_range, "train.steps", "at least 1"},
         Bad{"train = [\"a.txt\"]", "train = \"a.txt\"", ErrorCode::recipe_type, "data.train", "list"},
@@ -144,6 +146,7 @@ TEST(Recipe, CommandLineWins) {
   EXPECT_EQ(load(kRecipe, {"nodot"}).error().code, ErrorCode::recipe_syntax);
   EXPECT_EQ(load(kRecipe, {}, {"pp=2,dp=2,ep=2", 0})->layout.pp, 2);
   EXPECT_EQ(load(kRecipe, {}, {"pp=2", 8})->layout.dp, 4);
+  EXPECT_EQ(load(kRecipe, {"layout.cp=2"}, {"pp=2", 8}).error().code, ErrorCode::recipe_key);  // it would be ignored
 }
 
 TEST(CompareRecipes, ListsWhatMayChangeAndRefusesWhatMayNot) {

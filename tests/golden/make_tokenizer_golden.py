@@ -64,6 +64,7 @@ TEXTS = [
     "cafe\u0301-token and café-token and CAFÉ-TOKEN",
     "aab <long><longer> <longer <long>er xyx|yx xyxyx",
     "||double||bar|single",
+    "a.\u180e.b \u180e\u180e! x\u180e\n\u180e a   \u180eb  \u180e\n\n",
     "end<｜end▁of▁sentence｜>of <｜end of sentence｜> sentence",
     "a" * 300 + " " + "ab" * 200 + "." * 150 + " " * 90 + "x" + "\n" * 70 + "é" * 100,
     "the" * 120 + "E" * 70 + "的" * 60,
@@ -128,7 +129,7 @@ def make_qwen():
     )
     tokenizer.add_special_tokens(
         [AddedToken(t, normalized=False, special=True) for t in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")])
-    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("<think>", "</think>", "<long>", "<longer>", "xyx")])
+    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("<think>", "</think>", "<long>", "<longer>", "xy", "xyx")])
     tokenizer.add_tokens([AddedToken("cafe\u0301-token", normalized=True), AddedToken("\u212b", normalized=True)])
     return tokenizer
 

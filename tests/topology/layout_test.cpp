@@ -48,7 +48,11 @@ TEST(CompleteLayout, WhatDoesNotMultiplyShowsTheNumbers) {
   const auto experts = make("dp=4,ep=3");
   ASSERT_FALSE(experts.ok());
   EXPECT_NE(experts.error().remedy.find("1, 2, 4"), std::string::npos);
-  EXPECT_FALSE(make("tp=1048576,pp=1048576,cp=1048576").ok());
+  // Products past every integer type are refused, not computed.
+  for (const char* text : {"tp=1048576,pp=1048576,cp=1048576", "tp=65536,cp=65536,pp=65536,dp=65536",
+                           "ep=65536,etp=65536", "pp=1048576,vpp=1048576,split=1|1", "dp=1048576,tp=1048576"}) {
+    EXPECT_EQ(make(text).error().code, ErrorCode::layout_ranks) << text;
+  }
   EXPECT_FALSE(make("sp=on").ok());
 }
 

@@ -40,7 +40,8 @@ TEST(LrSchedule, WithoutWarmupThePeakIsStepOne) {
   o.warmup_steps = 0;
   EXPECT_DOUBLE_EQ(learning_rate(o, 10, 1), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate(o, 10, 10), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(o, 1, 1), 0.1);  // step 1 is the last step too
+  EXPECT_DOUBLE_EQ(learning_rate(o, 1, 1),
+                   1.0);  // the peak and the last step: a rate of min_lr = 0 would train nothing
 }
 
 }  // namespace

@@ -40,4 +40,6 @@ Result<Json> read_json(const std::string& path, uint64_t max_bytes) {
   return parse_json(text, path);
 }
 
+std::string dump_json(const Json& document) { return document.dump(2, ' ', false, Json::error_handler_t::replace); }
+
 }  // namespace penteract

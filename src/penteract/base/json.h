@@ -15,6 +15,9 @@ using Json = nlohmann::json;
 // Parses `text`; `culprit` names the file in errors (file_malformed). Refuses nesting above 64 and duplicate keys.
 Result<Json> parse_json(std::string_view text, const std::string& culprit);
 
+// The document with two spaces of indentation; bytes that are no UTF-8 (a path may hold them) become U+FFFD.
+std::string dump_json(const Json& document);
+
 // Reads and parses a file of at most max_bytes.
 Result<Json> read_json(const std::string& path, uint64_t max_bytes = uint64_t{1} << 28);
 

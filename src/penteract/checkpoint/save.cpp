@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "penteract/base/log.h"
 #include "penteract/checkpoint/agree.h"
 #include "penteract/checkpoint/retention.h"
 
@@ -66,8 +67,15 @@ Status save(const comm::Group& group, const std::string& checkpoints_dir, Shared
       std::vector<PartRecord> parts;
       for (int i = 0; i < group.size(); ++i)
         parts.push_back(unpack(i, &numbers[static_cast<size_t>(i) * kPackedNumbers]));
-      status = transaction->commit(state, std::move(parts));
-      if (status.ok()) status = retain_steps(checkpoints_dir, keep);
+      const Status committed = transaction->commit(state, std::move(parts));
+      if (!transaction->committed()) {
+        status = committed;
+      } else {
+        // The step is whole and found by its name: what goes wrong now concerns other files.
+        for (const Status& after : {committed, retain_steps(checkpoints_dir, keep)}) {
+          if (!after.ok()) log_warning("step {} is saved, but: {}", state.step, after.error().message());
+        }
+      }
     }
     status = agree(group, status);
   }

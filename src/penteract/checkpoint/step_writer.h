@@ -45,6 +45,9 @@ class StepTransaction {
   // rename.
   void abandon();
 
+  // True once the step stands under its name, whatever came after.
+  bool committed() const { return committed_; }
+
  private:
   StepTransaction(std::string checkpoints_dir, int64_t step, std::vector<std::string> records_before);
   std::string checkpoints_dir_;

@@ -76,7 +76,7 @@ void add_build(CLI::App& data_app, Run& run) {
                          {"empty_documents", counts->text.empty_documents},
                          {"malformed_lines", counts->text.malformed_lines},
                          {"tokens", counts->num_tokens}};
-      if (a->common.json) fmt::print("{}\n", json.dump(2));
+      if (a->common.json) fmt::print("{}\n", dump_json(json));
       else
         fmt::print("{}.bin, {}.idx: {} documents, {} tokens; {} blank documents and {} malformed lines left out\n",
                    a->out, a->out, counts->text.documents, counts->num_tokens, counts->text.empty_documents,
@@ -118,7 +118,7 @@ int inspect_sample(const SampleArgs& a) {
   }
   // Every token of a pretraining document is a target: the loss mask is all ones.
   json["loss_mask"] = "all";
-  if (a.common.json) fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (a.common.json) fmt::print("{}\n", dump_json(json));
   else
     fmt::print("document {} of {}: {} tokens, all of them targets\n{}\n{}\n", a.sample, (*dataset)->num_documents(),
                ids->size(), fmt::join(*ids, " "), text);

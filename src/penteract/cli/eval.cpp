@@ -35,7 +35,7 @@ struct Outcome {
   int64_t left_over_tokens = 0;
 };
 
-// Rows a global batch: the loss does not depend on it, so it is only made to fit the layout.
+// Rows of a step of --steps. The batch of the layout may hold more; the windows looked at do not change with it.
 constexpr int kRows = 8;
 
 Result<Outcome> run_eval(const Args& args) {
@@ -69,7 +69,7 @@ Result<Outcome> run_eval(const Args& args) {
   const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) -> Status {
     train::Engine engine(context, run, false);
     PENT_TRY(train::load_weights(*reader, engine.store()));
-    const auto summary = train::evaluate(engine, windows, args.steps);
+    const auto summary = train::evaluate(engine, windows, args.steps * kRows);
     if (context.rank == 0) outcome.summary = summary;
     return {};
   });
@@ -84,7 +84,8 @@ void add_eval(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("eval", "loss and perplexity of a model over text or a dataset");
   command->add_option("MODEL", args->model, "run directory or checkpoint")->required();
   command->add_option("--data", args->data, "text, JSONL or .bin/.idx, joined in this order")->required();
-  command->add_option("--steps", args->steps, "global batches to look at; 0 = all")->check(CLI::NonNegativeNumber);
+  command->add_option("--steps", args->steps, "batches of 8 windows to look at; 0 = all")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--cache", args->cache, "folder for tokenised text");
   add_common(*command, args->common);
   add_run_options(*command, args->options);
@@ -101,7 +102,7 @@ void add_eval(CLI::App& app, Run& run) {
                                {"tokens", o->summary.target_tokens},
                                {"windows", o->summary.num_windows},
                                {"left_over_tokens", o->left_over_tokens}};
-        fmt::print("{}\n", document.dump(2));
+        fmt::print("{}\n", dump_json(document));
       } else {
         fmt::print("loss {:.6f}  perplexity {:.3f}  over {} tokens in {} windows ({} tokens fill no window)\n",
                    o->summary.loss, perplexity, o->summary.target_tokens, o->summary.num_windows, o->left_over_tokens);

@@ -27,10 +27,10 @@ Result<checkpoint::Description> describe_dataset(const std::string& path) {
                      {"tokens", dataset->num_tokens()},
                      {"bytes_per_token", data::token_bytes(dataset->dtype())}};
   return checkpoint::Description{
-      json.dump(2), format_table({{"dataset", dataset->prefix()},
-                                  {"documents", std::to_string(dataset->num_documents())},
-                                  {"tokens", std::to_string(dataset->num_tokens())},
-                                  {"bytes a token", std::to_string(data::token_bytes(dataset->dtype()))}})};
+      dump_json(json), format_table({{"dataset", dataset->prefix()},
+                                     {"documents", std::to_string(dataset->num_documents())},
+                                     {"tokens", std::to_string(dataset->num_tokens())},
+                                     {"bytes a token", std::to_string(data::token_bytes(dataset->dtype()))}})};
 }
 
 // Resolved recipe, last line of the metrics, evidence; then the checkpoints.
@@ -49,7 +49,8 @@ Result<checkpoint::Description> describe_run(const std::string& path) {
   if (const auto evidence = read_json(path + "/evidence.json"); evidence.ok() && evidence->is_object()) {
     json["evidence"] = *evidence;
     std::vector<std::vector<std::string>> rows = {{"fact", "ok"}};
-    for (const auto& [fact, state] : evidence->items()) rows.push_back({fact, state.value("ok", false) ? "yes" : "NO"});
+    for (const auto& [fact, state] : evidence->items())
+      rows.push_back({fact, state.is_object() && state.contains("ok") && state["ok"] == true ? "yes" : "NO"});
     text += "\n" + format_table(rows);
   }
   if (checkpoint::is_describable(path + "/checkpoints")) {
@@ -57,7 +58,7 @@ Result<checkpoint::Description> describe_run(const std::string& path) {
     PENT_ASSIGN(json["checkpoints"], parse_json(steps.json, path));
     text += "\n" + steps.text;
   }
-  return checkpoint::Description{json.dump(2), text};
+  return checkpoint::Description{dump_json(json), text};
 }
 
 Result<checkpoint::Description> describe(const std::string& path) {

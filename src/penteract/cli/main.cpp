@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 
 #include "penteract/base/log.h"
 #include "penteract/base/result.h"
@@ -38,6 +39,9 @@ int main(int argc, char** argv) {
   } catch (const ErrorException& e) {
     log_error("{}", e.what());
     return static_cast<int>(exit_code(e.error().code));
+  } catch (const std::filesystem::filesystem_error& e) {
+    log_error("{}: {}", e.path1().string(), e.code().message());
+    return static_cast<int>(ExitCode::input);
   } catch (const std::exception& e) {
     log_error("defect of penteract, please report it: {}", e.what());
     return static_cast<int>(ExitCode::defect);

@@ -51,7 +51,7 @@ int fail(const Error& error, const CommonOptions& o) {
                              {"culprit", error.culprit},
                              {"remedy", error.remedy}}},
                            {"exit_code", code}};
-    fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", dump_json(document));
   }
   return code;
 }

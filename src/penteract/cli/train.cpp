@@ -56,6 +56,7 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   PENT_ASSIGN(const auto corpus, train::Corpus::open(run, tokenizer, directory.file("cache")));
   PENT_ASSIGN(const auto windows, resume ? corpus.training_windows(resume->plan, resume->reader->state().samples)
                                          : corpus.training_windows(std::nullopt, 0));
+  if (windows.num_left_over() > 0) log_info("{} tokens an epoch fill no window", windows.num_left_over());
   // From here on the run has begun: only now is what an earlier one left replaced.
   PENT_TRY(directory.write("recipe.toml", resolved));
   PENT_TRY(directory.write("environment.json", train::environment_json(command_line, run.layout, run.threads)));
@@ -70,10 +71,15 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop, 0};
   const Status status = comm::run_rank_threads(
       run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
-  PENT_TRY(directory.write("evidence.json", outcome.evidence.json()));
-  if (status.ok()) return trained;
-  if (exit_code(status.error().code) == ExitCode::comm) {
-    PENT_TRY(directory.write("logs/flight-records.txt", flight_records));
+  const Status recorded = directory.write("evidence.json", outcome.evidence.json());
+  if (status.ok()) {
+    if (!recorded.ok()) return recorded.error();
+    return trained;
+  }
+  // The first cause decides how the run ends; its record is written where that is possible.
+  if (!recorded.ok()) log_warning("{}", recorded.error().message());
+  if (exit_code(status.error().code) == ExitCode::comm &&
+      directory.write("logs/flight-records.txt", flight_records).ok()) {
     log_info("what each rank did last: {}", directory.file("logs/flight-records.txt"));
   }
   return status.error();
@@ -98,7 +104,7 @@ void print_summary(const Trained& trained, const CommonOptions& common) {
                            {"memory_peak_bytes", o.memory_total_bytes},
                            {"steps", lines},
                            {"evidence", Json::parse(o.evidence.json())}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", dump_json(document));
     return;
   }
   if (trained.already_finished) {

@@ -20,7 +20,8 @@ std::vector<int64_t> shares_of(const std::vector<double>& weights) {
     remainders.emplace_back(exact - static_cast<double>(shares.back()), s);
     left -= shares.back();
   }
-  std::stable_sort(remainders.begin(), remainders.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(remainders.begin(), remainders.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   for (size_t i = 0; left > 0; i = (i + 1) % remainders.size(), --left) ++shares[remainders[i].second];
   // Sources lifted to one sample take from the largest.
   for (; left < 0; ++left) --*std::max_element(shares.begin(), shares.end());

@@ -78,10 +78,10 @@ Result<std::vector<Bpe::Merge>> Bpe::merges_of_ranks(const std::vector<std::stri
     parts.clear();
     bpe.encode_word(token_bytes[id], scratch, parts);
     if (parts.size() != 2) {
-      return Error{ErrorCode::tokenizer_malformed,
-                   fmt::format("the token of rank {} is not made of two tokens of lower rank but of {}", id,
-                               parts.size()),
-                   culprit, "the file is not a list of byte-pair ranks in the order of training"};
+      return Error{
+          ErrorCode::tokenizer_malformed,
+          fmt::format("the token of rank {} is not made of two tokens of lower rank but of {}", id, parts.size()),
+          culprit, "the file is not a list of byte-pair ranks in the order of training"};
     }
     merges.push_back({parts[0], parts[1], static_cast<int32_t>(id)});
     bpe.pairs_.insert(parts[0], parts[1], static_cast<uint32_t>(merges.size() - 1), static_cast<int32_t>(id));
@@ -112,8 +112,8 @@ void Bpe::merge_short(std::string_view word, BpeScratch& scratch, std::vector<in
   for (const char c : word) ids.push_back(byte_ids_[static_cast<uint8_t>(c)]);
   for (size_t i = 0; i + 1 < ids.size(); ++i) ranks.push_back(pairs_.find(ids[i], ids[i + 1]));
   while (!ranks.empty()) {
-    const auto least = std::min_element(ranks.begin(), ranks.end(),
-                                        [](uint64_t a, uint64_t b) { return (a >> 32) < (b >> 32); });
+    const auto least =
+        std::min_element(ranks.begin(), ranks.end(), [](uint64_t a, uint64_t b) { return (a >> 32) < (b >> 32); });
     if (*least == kNone) break;
     const auto i = static_cast<size_t>(least - ranks.begin());
     ids[i] = static_cast<int32_t>(static_cast<uint32_t>(*least));

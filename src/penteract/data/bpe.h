@@ -52,7 +52,8 @@ class Bpe {
       uint64_t pair = UINT64_MAX;
       uint32_t rank = UINT32_MAX;
       int32_t merged = -1;
-    };    explicit PairTable(size_t num_pairs);
+    };
+    explicit PairTable(size_t num_pairs);
     void insert(int32_t left, int32_t right, uint32_t rank, int32_t merged);
     // rank << 32 | merged, or kNone.
     uint64_t find(int32_t left, int32_t right) const;

@@ -39,7 +39,8 @@ bool read_entry(const Json& value, DataPlan::Entry& entry) {
   for (const auto& item : value["stages"]) {
     DataStage stage;
     if (entry.stages.size() >= kMaxStages || !read_stage(item, stage)) return false;
-    if (entry.stages.empty() ? stage.first_epoch != 0 : stage.first_epoch <= entry.stages.back().first_epoch) return false;
+    if (entry.stages.empty() ? stage.first_epoch != 0 : stage.first_epoch <= entry.stages.back().first_epoch)
+      return false;
     entry.stages.push_back(std::move(stage));
   }
   return std::isfinite(entry.weight);

@@ -53,9 +53,9 @@ class DocumentReader {
   SourceKind kind_;
   Options options_;
   Counts counts_;
-  std::string buffer_;      // bytes read and not yet given out, from buffer_at_
+  std::string buffer_;  // bytes read and not yet given out, from buffer_at_
   size_t buffer_at_ = 0;
-  uint64_t read_at_ = 0;    // of the file
+  uint64_t read_at_ = 0;  // of the file
   int64_t line_ = 0;
 };
 

@@ -39,18 +39,12 @@ int64_t widen(const char* bytes, int64_t count, int64_t limit, int32_t* out) {
 
 int64_t widen_any(TokenDtype dtype, const char* bytes, int64_t count, int64_t limit, int32_t* out) {
   switch (dtype) {
-    case TokenDtype::u8:
-      return widen<uint8_t>(bytes, count, limit, out);
-    case TokenDtype::i8:
-      return widen<int8_t>(bytes, count, limit, out);
-    case TokenDtype::i16:
-      return widen<int16_t>(bytes, count, limit, out);
-    case TokenDtype::i32:
-      return widen<int32_t>(bytes, count, limit, out);
-    case TokenDtype::i64:
-      return widen<int64_t>(bytes, count, limit, out);
-    case TokenDtype::u16:
-      return widen<uint16_t>(bytes, count, limit, out);
+    case TokenDtype::u8: return widen<uint8_t>(bytes, count, limit, out);
+    case TokenDtype::i8: return widen<int8_t>(bytes, count, limit, out);
+    case TokenDtype::i16: return widen<int16_t>(bytes, count, limit, out);
+    case TokenDtype::i32: return widen<int32_t>(bytes, count, limit, out);
+    case TokenDtype::i64: return widen<int64_t>(bytes, count, limit, out);
+    case TokenDtype::u16: return widen<uint16_t>(bytes, count, limit, out);
   }
   PENT_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -76,15 +70,11 @@ Result<FileReader> open_part(const std::string& path, const std::string& other) 
 size_t token_bytes(TokenDtype dtype) {
   switch (dtype) {
     case TokenDtype::u8:
-    case TokenDtype::i8:
-      return 1;
+    case TokenDtype::i8: return 1;
     case TokenDtype::i16:
-    case TokenDtype::u16:
-      return 2;
-    case TokenDtype::i32:
-      return 4;
-    case TokenDtype::i64:
-      return 8;
+    case TokenDtype::u16: return 2;
+    case TokenDtype::i32: return 4;
+    case TokenDtype::i64: return 8;
   }
   PENT_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -110,7 +100,8 @@ Result<std::shared_ptr<const IndexedDataset>> IndexedDataset::open(const std::st
 
 Status IndexedDataset::read_header() {
   char header[kHeaderBytes];
-  if (idx_.size_bytes() < sizeof header) return malformed(fmt::format("has {} bytes, fewer than a header", idx_.size_bytes()));
+  if (idx_.size_bytes() < sizeof header)
+    return malformed(fmt::format("has {} bytes, fewer than a header", idx_.size_bytes()));
   PENT_TRY(idx_.read_at(0, header, sizeof header));
   if (std::string_view(header, kMagic.size()) != kMagic) return malformed("does not begin with MMIDIDX");
   uint64_t version = 0, sequences = 0, documents = 0;
@@ -151,7 +142,8 @@ Status IndexedDataset::check_sequences() {
     PENT_TRY(read_table(idx_, offsets_at_, first, count, offsets));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t length = lengths[static_cast<size_t>(i)], offset = offsets[static_cast<size_t>(i)];
-      if (length < 0 || offset < 0 || offset % item != 0 || offset > bin_bytes || length > (bin_bytes - offset) / item) {
+      if (length < 0 || offset < 0 || offset % item != 0 || offset > bin_bytes ||
+          length > (bin_bytes - offset) / item) {
         return malformed(fmt::format("sequence {} has {} tokens of {} bytes from byte {} of a .bin of {} bytes",
                                      first + i, length, item, offset, bin_bytes));
       }

@@ -34,17 +34,12 @@ Status move_into_place(const std::string& from, const std::string& to) {
 
 int64_t largest_of(TokenDtype dtype) {
   switch (dtype) {
-    case TokenDtype::u8:
-      return std::numeric_limits<uint8_t>::max();
-    case TokenDtype::i8:
-      return std::numeric_limits<int8_t>::max();
-    case TokenDtype::i16:
-      return std::numeric_limits<int16_t>::max();
-    case TokenDtype::u16:
-      return std::numeric_limits<uint16_t>::max();
+    case TokenDtype::u8: return std::numeric_limits<uint8_t>::max();
+    case TokenDtype::i8: return std::numeric_limits<int8_t>::max();
+    case TokenDtype::i16: return std::numeric_limits<int16_t>::max();
+    case TokenDtype::u16: return std::numeric_limits<uint16_t>::max();
     case TokenDtype::i32:
-    case TokenDtype::i64:
-      return std::numeric_limits<int32_t>::max();
+    case TokenDtype::i64: return std::numeric_limits<int32_t>::max();
   }
   PENT_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }

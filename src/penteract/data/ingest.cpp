@@ -128,9 +128,9 @@ std::optional<OpenSource> find_cached(const std::string& prefix) {
 Result<OpenSource> open_text(const std::string& path, SourceKind kind, const IngestOptions& options, int num_threads,
                              Progress& progress) {
   PENT_ASSIGN(const std::string content, content_hash(path));
-  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", kCacheFormat, content,
-                                      options.tokenizer->fingerprint(), options.eod, static_cast<int>(kind),
-                                      options.documents.skip_malformed, options.documents.text_key);
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", kCacheFormat, content, options.tokenizer->fingerprint(), options.eod,
+                  static_cast<int>(kind), options.documents.skip_malformed, options.documents.text_key);
   const std::string prefix = fmt::format("{}/{}", options.cache_dir, hash128_hex(key.data(), key.size()));
   if (auto cached = find_cached(prefix)) {
     PENT_ASSIGN(const FileReader file, FileReader::open(path));

@@ -87,8 +87,8 @@ size_t run_end(std::string_view text, size_t i, bool& plain) {
 bool plainly_nfc(char32_t c) {
   return c < 0x300 || (c >= 0x400 && c <= 0x482) || (c >= 0x2010 && c <= 0x2027) || (c >= 0x3001 && c <= 0x3029) ||
          (c >= 0x3041 && c <= 0x3096) || (c >= 0x309B && c <= 0x30FF) || (c >= 0x3400 && c <= 0x4DBF) ||
-         (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) || (c >= 0xFF01 && c <= 0xFF60) ||
-         c == 0xFFFD || (c >= 0x1F300 && c <= 0x1FAFF);
+         (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) || (c >= 0xFF01 && c <= 0xFF60) || c == 0xFFFD ||
+         (c >= 0x1F300 && c <= 0x1FAFF);
 }
 
 bool normalize_nfc(std::string_view text, std::string& out) {

@@ -49,36 +49,28 @@ class Scanner {
     const char c = in_[i_];
     if (c != '\\' && std::isalpha(static_cast<unsigned char>(c)) == 0) last_letter_ = 0;
     switch (c) {
-      case '\\':
-        return escape(false);
-      case '[':
-        return char_class();
-      case '(':
-        return open_group();
+      case '\\': return escape(false);
+      case '[': return char_class();
+      case '(': return open_group();
       case ')':
         if (caseless_.empty()) return refuse("a ) without (");
         caseless_.pop_back();
         copy(1);
         return {};
       case '|':
-      case '.':
-        copy(1);
-        return {};
+      case '.': copy(1); return {};
       case '?':
       case '*':
       case '+':
         copy(1);
         if (at("?") || at("+")) copy(1);
         return {};
-      case '{':
-        return repeat();
+      case '{': return repeat();
       case '^':
       case '$':
       case ']':
-      case '}':
-        return refuse(fmt::format("a bare {}", c));
-      default:
-        return literal();
+      case '}': return refuse(fmt::format("a bare {}", c));
+      default: return literal();
     }
   }
 
@@ -154,9 +146,7 @@ class Scanner {
       case 'D':
       case 'r':
       case 'n':
-      case 't':
-        copy(2);
-        return {};
+      case 't': copy(2); return {};
       case 'p':
       case 'P': {
         const size_t close = in_.find('}', i_);
@@ -169,11 +159,11 @@ class Scanner {
         copy(close + 1 - i_);
         return {};
       }
-      case 'u':
-        return code_point(i_ + 2, 4, 0);
+      case 'u': return code_point(i_ + 2, 4, 0);
       case 'x': {
         const size_t close = in_.find('}', i_);
-        if (i_ + 2 >= in_.size() || in_[i_ + 2] != '{' || close == std::string_view::npos) return refuse("\\x of a byte");
+        if (i_ + 2 >= in_.size() || in_[i_ + 2] != '{' || close == std::string_view::npos)
+          return refuse("\\x of a byte");
         return code_point(i_ + 3, close - i_ - 3, 1);
       }
       default:

@@ -98,8 +98,9 @@ Regex::Found Regex::find(MatchScratch& scratch, std::string_view subject, size_t
     s.limit_for_bytes = subject.size();
   }
   const auto* text = reinterpret_cast<PCRE2_SPTR>(subject.data());
-  const int rc = code_->jit ? pcre2_jit_match(code_->code, text, subject.size(), from, PCRE2_NO_UTF_CHECK, s.data, s.context)
-                            : pcre2_match(code_->code, text, subject.size(), from, PCRE2_NO_UTF_CHECK, s.data, s.context);
+  const int rc = code_->jit
+                     ? pcre2_jit_match(code_->code, text, subject.size(), from, PCRE2_NO_UTF_CHECK, s.data, s.context)
+                     : pcre2_match(code_->code, text, subject.size(), from, PCRE2_NO_UTF_CHECK, s.data, s.context);
   if (rc == PCRE2_ERROR_NOMATCH) return Found::no;
   if (rc < 0) return Found::limit;
   const size_t* offsets = pcre2_get_ovector_pointer(s.data);

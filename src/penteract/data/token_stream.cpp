@@ -49,9 +49,8 @@ Result<std::string> sample_hash(const IndexedDataset& dataset, int64_t num_token
   std::vector<int32_t> ids(static_cast<size_t>(kBlockTokens));
   for (int64_t b = 0; b < kBlocks; ++b) {
     // Blocks lie side by side where the tokens are few.
-    const int64_t first = num_tokens <= kBlocks * kBlockTokens
-                              ? std::min(b * kBlockTokens, num_tokens)
-                              : (num_tokens - kBlockTokens) / (kBlocks - 1) * b;
+    const int64_t first = num_tokens <= kBlocks * kBlockTokens ? std::min(b * kBlockTokens, num_tokens)
+                                                               : (num_tokens - kBlockTokens) / (kBlocks - 1) * b;
     const int64_t count = std::min(kBlockTokens, num_tokens - first);
     PENT_TRY(dataset.read_tokens(first, count, ids.data()));
     hasher.update(ids.data(), static_cast<size_t>(count) * sizeof(int32_t));

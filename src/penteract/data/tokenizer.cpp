@@ -53,7 +53,7 @@ struct Scratch {
 };
 
 bool is_directory(const std::string& path) {
-  struct stat st{};
+  struct stat st {};
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
@@ -226,8 +226,9 @@ Result<std::string> Tokenizer::decode(std::span<const int32_t> ids) const {
   std::string bytes;
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocab_size() || impl_->parts.text_of_id[static_cast<size_t>(id)].empty()) {
-      return Error{ErrorCode::tokenizer_vocab, fmt::format("has no token of id {} (largest id: {})", id, vocab_size() - 1),
-                   impl_->parts.path, "are the ids of this tokenizer?"};
+      return Error{ErrorCode::tokenizer_vocab,
+                   fmt::format("has no token of id {} (largest id: {})", id, vocab_size() - 1), impl_->parts.path,
+                   "are the ids of this tokenizer?"};
     }
     bytes += impl_->parts.text_of_id[static_cast<size_t>(id)];
   }

@@ -43,11 +43,12 @@ Result<int32_t> eod_id(const Tokenizer& tokenizer, const std::string& path, cons
   if (name.empty()) {
     const auto usual = tokenizer.token_id(kUsual);
     if (usual.has_value()) return *usual;
-    return Error{ErrorCode::tokenizer_vocab,
-                 fmt::format("no end-of-document token: there is no eos_token in a tokenizer_config.json beside it, and "
-                             "it has no {}",
-                             kUsual),
-                 path, "name the token: data.eod = \"…\""};
+    return Error{
+        ErrorCode::tokenizer_vocab,
+        fmt::format("no end-of-document token: there is no eos_token in a tokenizer_config.json beside it, and "
+                    "it has no {}",
+                    kUsual),
+        path, "name the token: data.eod = \"…\""};
   }
   const auto id = tokenizer.token_id(name);
   if (id.has_value()) return *id;

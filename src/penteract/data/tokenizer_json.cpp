@@ -34,8 +34,8 @@ class Reader {
     PENT_TRY(decoder(part("decoder")));
     PENT_ASSIGN(Bpe bpe, model(part("model")));
     PENT_TRY(added_tokens(part("added_tokens")));
-    return TokenizerParts{std::move(bpe),      std::move(text_of_id_), std::move(added_), nfc_,
-                          std::move(stages_), path_,                  ""};
+    return TokenizerParts{
+        std::move(bpe), std::move(text_of_id_), std::move(added_), nfc_, std::move(stages_), path_, ""};
   }
 
  private:
@@ -106,8 +106,10 @@ class Reader {
       return {};
     }
     if (type != "Split") return unsupported(fmt::format("pre_tokenizer \"{}\" is not supported", type));
-    const std::string behavior = value.value("behavior", Json()).is_string() ? value["behavior"].get<std::string>() : "";
-    if (behavior != "Isolated") return unsupported(fmt::format("Split with behavior \"{}\" is not supported", behavior));
+    const std::string behavior =
+        value.value("behavior", Json()).is_string() ? value["behavior"].get<std::string>() : "";
+    if (behavior != "Isolated")
+      return unsupported(fmt::format("Split with behavior \"{}\" is not supported", behavior));
     PENT_ASSIGN(const bool invert, flag(value, "invert", false));
     if (invert) return unsupported("Split with invert is not supported");
     const Json pattern = value.value("pattern", Json());
@@ -272,8 +274,8 @@ class Reader {
   bool nfc_ = false;
   bool byte_level_ = false;
   std::vector<SplitStage> stages_;
-  std::vector<std::string> text_of_id_;   // what an id writes
-  std::vector<std::string> bytes_of_id_;  // "" where no text leads to the id by merges
+  std::vector<std::string> text_of_id_;                   // what an id writes
+  std::vector<std::string> bytes_of_id_;                  // "" where no text leads to the id by merges
   std::unordered_map<std::string, int32_t> id_of_token_;  // as the file writes them
   std::vector<AddedToken> added_;
 };

@@ -13,9 +13,9 @@ namespace penteract::data {
 
 // One step that cuts text into smaller pieces; the words that the last one leaves go to the BPE.
 struct SplitStage {
-  std::unique_ptr<Regex> regex;    // each match and each gap is a piece
-  std::string literal;             // where there is no regex: each occurrence and each gap; "" = no cut
-  bool add_prefix_space = false;   // first puts a space before a piece that has none
+  std::unique_ptr<Regex> regex;   // each match and each gap is a piece
+  std::string literal;            // where there is no regex: each occurrence and each gap; "" = no cut
+  bool add_prefix_space = false;  // first puts a space before a piece that has none
 };
 
 struct TokenizerParts {
@@ -24,7 +24,7 @@ struct TokenizerParts {
   std::vector<AddedToken> added;        // contents all different
   bool nfc = false;
   std::vector<SplitStage> stages;
-  std::string path;         // for messages
+  std::string path;  // for messages
   std::string fingerprint;
 };
 

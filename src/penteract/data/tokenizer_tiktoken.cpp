@@ -18,11 +18,11 @@ constexpr size_t kMaxTokenBytes = 4096;
 constexpr std::string_view kQwenPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::array<std::string_view, 26> kQwenTokens = {
-    "<|endoftext|>",     "<|im_start|>",   "<|im_end|>",     "<|object_ref_start|>", "<|object_ref_end|>",
-    "<|box_start|>",     "<|box_end|>",    "<|quad_start|>", "<|quad_end|>",         "<|vision_start|>",
-    "<|vision_end|>",    "<|vision_pad|>", "<|image_pad|>",  "<|video_pad|>",        "<tool_call>",
-    "</tool_call>",      "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>",       "<|fim_pad|>",
-    "<|repo_name|>",     "<|file_sep|>",   "<tool_response>", "</tool_response>",    "<think>",
+    "<|endoftext|>",  "<|im_start|>",   "<|im_end|>",      "<|object_ref_start|>", "<|object_ref_end|>",
+    "<|box_start|>",  "<|box_end|>",    "<|quad_start|>",  "<|quad_end|>",         "<|vision_start|>",
+    "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>",   "<|video_pad|>",        "<tool_call>",
+    "</tool_call>",   "<|fim_prefix|>", "<|fim_middle|>",  "<|fim_suffix|>",       "<|fim_pad|>",
+    "<|repo_name|>",  "<|file_sep|>",   "<tool_response>", "</tool_response>",     "<think>",
     "</think>"};
 constexpr size_t kQwenSpecial = 14;  // of these; the others are added tokens that are not special
 
@@ -71,7 +71,8 @@ Result<std::vector<std::string>> read_ranks(const std::string& bytes, const std:
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), rank);
     if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size()) return malformed("has no rank");
     if (!decode_base64(line.substr(0, space), token)) return malformed("is not base64");
-    if (token.empty() || token.size() > kMaxTokenBytes) return malformed(fmt::format("a token of {} bytes", token.size()));
+    if (token.empty() || token.size() > kMaxTokenBytes)
+      return malformed(fmt::format("a token of {} bytes", token.size()));
     if (rank != tokens.size()) return malformed(fmt::format("has rank {}, expected {}", rank, tokens.size()));
     if (static_cast<int64_t>(rank) > kMaxTokenId) return malformed("has too many tokens");
     if (!seen.insert(token).second) return malformed("has a token that stood before");

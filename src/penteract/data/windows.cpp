@@ -37,8 +37,8 @@ Result<DataStage> stage_of_all(const TrainingWindows::Entry& entry, int64_t firs
 }  // namespace
 
 Result<std::vector<TrainingWindows::Stage>> TrainingWindows::stages_of(const Entry& entry,
-                                                                      const std::vector<DataStage>& plan,
-                                                                      int64_t seq_length) {
+                                                                       const std::vector<DataStage>& plan,
+                                                                       int64_t seq_length) {
   std::vector<Stage> stages;
   for (const DataStage& stage : plan) {
     TokenStream stream(entry.datasets, stage.source_tokens);
@@ -81,7 +81,8 @@ Status TrainingWindows::extend(const Entry& entry, std::vector<DataStage>& plan,
   PENT_ASSIGN(DataStage now, stage_of_all(entry, 0));
   if (now.source_tokens == plan.back().source_tokens) return {};
   PENT_ASSIGN(const auto stages, stages_of(entry, plan, seq_length));
-  const auto after = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.first_sample >= next_sample; });
+  const auto after =
+      std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.first_sample >= next_sample; });
   if (after != stages.end()) {  // a stage of which nothing was drawn: the new one takes its place
     now.first_epoch = after->first_epoch;
     plan.resize(static_cast<size_t>(after - stages.begin()));
@@ -115,7 +116,8 @@ Result<TrainingWindows> TrainingWindows::create(std::vector<Entry> entries, int6
       return changed("data.seq_length", fmt::format("was {}, now it is {}", saved->seq_length, seq_length));
     }
     if (saved->entries.size() != entries.size()) {
-      return changed("data.train", fmt::format("the blend had {} entries, now it has {}", saved->entries.size(), entries.size()));
+      return changed("data.train",
+                     fmt::format("the blend had {} entries, now it has {}", saved->entries.size(), entries.size()));
     }
     windows.plan_ = *saved;
   } else {

@@ -64,8 +64,8 @@ class TrainingWindows {
   Status sample(int64_t k, int32_t* out) const;
 
   int64_t seq_length() const { return plan_.seq_length; }
-  int64_t num_windows() const;      // of an epoch with all data, over all entries
-  int64_t num_left_over() const;    // tokens an epoch that no whole window holds
+  int64_t num_windows() const;    // of an epoch with all data, over all entries
+  int64_t num_left_over() const;  // tokens an epoch that no whole window holds
   const DataPlan& plan() const { return plan_; }
 
  private:

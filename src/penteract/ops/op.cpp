@@ -43,7 +43,6 @@ class OpNode : public torch::autograd::Node {
 
 size_t Op::save(const at::Tensor& tensor, SaveKind) {
   saved_.push_back(tensor.detach());
-  saved_bytes_ += tensor.nbytes();
   return saved_.size() - 1;
 }
 

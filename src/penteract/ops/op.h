@@ -29,7 +29,6 @@ class Op {
   // Runs in the rank's own thread, gradients off.
   virtual std::vector<at::Tensor> backward(std::vector<at::Tensor> grads) = 0;
 
-  uint64_t saved_bytes() const { return saved_bytes_; }
   // Drops what was saved; called by the graph after the backward.
   void release() { saved_.clear(); }
 
@@ -40,7 +39,6 @@ class Op {
 
  private:
   std::vector<at::Tensor> saved_;
-  uint64_t saved_bytes_ = 0;
 };
 
 // Computes the outputs of `op` with gradients off and, where gradients are on and an input requires one, makes op their

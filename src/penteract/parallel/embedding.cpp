@@ -2,8 +2,6 @@
 
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/logical_and.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "penteract/ops/op.h"
 

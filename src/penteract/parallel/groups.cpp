@@ -19,7 +19,6 @@ Groups make_groups(const comm::RankContext& context, const topology::RankGrid& g
   g.tp = dense({Axis::tp}, "tp");
   g.cp = dense({Axis::cp}, "cp");
   g.pp = dense({Axis::pp}, "pp");
-  g.dp = dense({Axis::dp}, "dp");
   g.tp_cp = dense({Axis::tp, Axis::cp}, "tp·cp");
   g.dp_cp = dense({Axis::dp, Axis::cp}, "dp·cp");
   g.ep = expert({Axis::ep}, "ep");

@@ -11,7 +11,7 @@ struct Groups {
   topology::Layout layout;
   topology::Coord coord;
   comm::Group world;
-  comm::Group tp, cp, pp, dp;
+  comm::Group tp, cp, pp;
   comm::Group tp_cp;    // the tokens of one sequence
   comm::Group dp_cp;    // the losses of all sequences
   comm::Group ep, etp;  // expert grid

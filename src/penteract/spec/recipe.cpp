@@ -73,6 +73,12 @@ Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, const LayoutO
     t.find("sp");
   }
   if (!override.layout.empty()) {
+    for (const auto& [key, value] : t.values()) {
+      if (value.where.starts_with("--set")) {
+        return t.error(key, ErrorCode::recipe_key, "would be ignored: --layout replaces the whole of [layout]",
+                       "write it into --layout");
+      }
+    }
     PENT_ASSIGN(request, topology::parse_layout(override.layout));
     ranks_given = override.ranks > 0;
   }
@@ -100,7 +106,8 @@ Status read_sources(ConfigTable& t, const std::string& key, std::vector<DataSour
           source.weight = static_cast<double>(v.integer);
         else return bad(fmt::format("has the field \"{}\" that is unknown or of a wrong type", field));
       }
-      if (!(source.weight > 0) || source.weight > 1e12) return bad(fmt::format("has the weight {}", source.weight));
+      if (source.weight && (!(*source.weight > 0) || *source.weight > 1e12))
+        return bad(fmt::format("has the weight {}", *source.weight));
     } else {
       return bad(fmt::format("holds {}", item.kind_name()));
     }
@@ -191,8 +198,8 @@ Status read_deadline(ConfigTable& t, double& seconds) {
     total += number * scale;
     at += used + 1;
   }
-  if (!(total > 0) || total > 1e7)
-    return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s", total), "choose a time above zero");
+  if (!(total >= 1) || total > 1e7)
+    return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s", total), "choose one second or more");
   seconds = total;
   return {};
 }
@@ -261,6 +268,12 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
   }
 
   PENT_TRY(read_data(doc.section("data"), run.data));
+  if (run.data.seq_length > run.model.max_position_embeddings) {
+    return doc.section("data").error("seq_length", ErrorCode::recipe_range,
+                                     fmt::format("is {}, more than model.max_position_embeddings = {}",
+                                                 run.data.seq_length, run.model.max_position_embeddings),
+                                     "shorten it, or give the model more positions");
+  }
   PENT_TRY(read_optimizer(doc.section("optimizer"), run.steps, run.optimizer));
 
   if (run.model.has_experts()) {
@@ -314,8 +327,8 @@ std::string to_toml(const RunSpec& run, const std::string& model_keys) {
   };
   std::vector<std::string> train;
   for (const auto& s : run.data.train) {
-    train.push_back(s.weight == 1.0 ? toml_quote(s.path)
-                                    : fmt::format("{{ path = {}, weight = {} }}", toml_quote(s.path), s.weight));
+    train.push_back(!s.weight ? toml_quote(s.path)
+                              : fmt::format("{{ path = {}, weight = {} }}", toml_quote(s.path), *s.weight));
   }
   const auto& l = run.layout;
   std::string t;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ std::string lr_schedule_name(LrSchedule schedule);
 
 struct DataSource {
   std::string path;
-  double weight = 1.0;
+  std::optional<double> weight;  // given: the sources are a blend, not one stream
   bool operator==(const DataSource&) const = default;
 };
 

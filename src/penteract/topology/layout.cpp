@@ -126,7 +126,13 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
   l.etp = or_one(request.etp);
   l.vpp = or_one(request.vpp);
   if (!request.schedule.empty()) l.schedule = request.schedule;
-  const int64_t rest = int64_t{l.tp} * l.cp * l.pp;
+  const int64_t rest = int64_t{l.tp} * l.cp * l.pp;  // at most 2^60
+  if (rest > kMaxAxis || int64_t{l.pp} * l.vpp > kMaxAxis || int64_t{l.ep} * l.etp > kMaxAxis) {
+    return Error{ErrorCode::layout_ranks,
+                 fmt::format("tp·cp·pp = {}·{}·{}, pp·vpp = {}·{} and ep·etp = {}·{} must each be at most {}", l.tp,
+                             l.cp, l.pp, l.pp, l.vpp, l.ep, l.etp, kMaxAxis),
+                 "layout", "choose smaller axes"};
+  }
   const int64_t world = num_ranks > 0 ? num_ranks : rest * or_one(request.dp);
   const int64_t product = rest * (request.dp > 0 ? request.dp : std::max<int64_t>(1, world / rest));
   if (world > kMaxAxis || product != world) {

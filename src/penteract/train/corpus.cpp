@@ -65,13 +65,13 @@ Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data
   bool blend = false;
   for (const auto& source : run.data.train) {
     paths.push_back(source.path);
-    blend |= source.weight != 1.0;
+    blend |= source.weight.has_value();
   }
   PENT_ASSIGN(const auto sources, open_paths(run, *tokenizer, paths, cache_dir));
   for (size_t i = 0; i < sources.size(); ++i) {
     // A plain list is one stream; as soon as one weight is given every path is an entry of a blend.
     if (blend || corpus.entries_.empty())
-      corpus.entries_.push_back({{}, run.data.train[i].weight, blend ? paths[i] : "data.train"});
+      corpus.entries_.push_back({{}, run.data.train[i].weight.value_or(1.0), blend ? paths[i] : "data.train"});
     corpus.entries_.back().datasets.push_back(sources[i].dataset);
     corpus.train_documents_ += sources[i].counts.text.documents;
     corpus.empty_documents_ += sources[i].counts.text.empty_documents;

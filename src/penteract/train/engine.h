@@ -31,6 +31,9 @@ class Engine {
   // `with_optimizer` false: weights only.
   Engine(const comm::RankContext& context, const spec::RunSpec& run, bool with_optimizer);
 
+  Engine(const Engine&) = delete;  // the decoder refers to members
+  Engine& operator=(const Engine&) = delete;
+
   void init_weights() { store_.init_weights(run_.seed); }
 
   // Forward and backward of a global batch; gradients are reduced. Without update.

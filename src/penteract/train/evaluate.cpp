@@ -4,23 +4,22 @@
 
 namespace penteract::train {
 
-EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t steps) {
+EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t max_windows) {
   const int64_t rows = engine.batch_shape().global_rows;
-  const int64_t all = (windows.num_windows() + rows - 1) / rows;
-  const int64_t count = steps == 0 ? all : std::min(steps, all);
+  const int64_t count = max_windows == 0 ? windows.num_windows() : std::min(max_windows, windows.num_windows());
   double sum = 0;
   EvalSummary summary;
-  for (int64_t batch = 0; batch < count; ++batch) {
+  for (int64_t batch = 0; batch * rows < count; ++batch) {
     const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
       const int64_t window = batch * rows + row;
-      if (window >= windows.num_windows()) return false;
+      if (window >= count) return false;
       or_throw(windows.window(window, tokens));
       return true;
     });
     sum += result.loss_sum;
     summary.target_tokens += result.target_tokens;
   }
-  summary.num_windows = std::min(count * rows, windows.num_windows());
+  summary.num_windows = count;
   if (summary.target_tokens > 0) summary.loss = sum / static_cast<double>(summary.target_tokens);
   return summary;
 }

@@ -12,7 +12,8 @@ struct EvalSummary {
   int64_t num_windows = 0;
 };
 
-// The first `steps` global batches of the windows in order (0: all); the last batch may be short. COLLECTIVE: world.
-EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t steps);
+// The first max_windows windows in order (0: all), whatever the batch of the layout; the last batch may be short.
+// COLLECTIVE: world.
+EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t max_windows);
 
 }  // namespace penteract::train

@@ -16,14 +16,10 @@ void Evidence::set(Fact fact, bool ok, std::string details) {
   facts_[static_cast<int>(fact)] = {ok, std::move(details)};
 }
 
-bool Evidence::all_ok() const {
-  return std::all_of(facts_.begin(), facts_.end(), [](const State& s) { return s.ok; });
-}
-
 std::string Evidence::json() const {
   nlohmann::ordered_json out;
   for (int i = 0; i < kNumFacts; ++i) out[kNames[i]] = {{"ok", facts_[i].ok}, {"details", facts_[i].details}};
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string Evidence::table() const {

@@ -14,8 +14,6 @@ inline constexpr int kNumFacts = 8;
 class Evidence {
  public:
   void set(Fact fact, bool ok, std::string details);
-  bool ok(Fact fact) const { return facts_[static_cast<int>(fact)].ok; }
-  bool all_ok() const;
   std::string json() const;
   std::string table() const;  // "fact  ok  details", at most 100 columns
 

@@ -15,6 +15,7 @@
 #include "penteract/train/lr_schedule.h"
 #include "penteract/train/progress.h"
 #include "penteract/train/state_io.h"
+#include "penteract/train/tensorboard.h"
 
 namespace penteract::train {
 namespace {
@@ -33,13 +34,14 @@ class RankLoop {
         lead_(context.rank == 0) {}
 
   Status run() {
-    context_.world.barrier({.tag = "start"});
-    if (lead_) describe_start();
     PENT_TRY(load_or_initialise());
+    PENT_TRY(observe_start());
     if (lead_) {
       out_.resumed_from = counters_.step;
       PENT_ASSIGN(auto log, MetricsLog::open(in_.directory.file("metrics.jsonl"), counters_.step));
       metrics_.emplace(std::move(log));
+      PENT_ASSIGN(auto curves, TensorBoardLog::open(in_.directory.file("tb"), counters_.step));
+      curves_.emplace(std::move(curves));
     }
     while (counters_.step < run_.steps) {
       PENT_TRY(step());
@@ -49,15 +51,32 @@ class RankLoop {
   }
 
  private:
-  void describe_start() {
+  // Every group of the layout meets once and sees the ranks that it should; then the parameters that all ranks own are
+  // counted against the table.
+  Status observe_start() {
+    const parallel::Groups& g = engine_.groups();
+    bool as_asked = true;
+    for (const comm::Group* group : {&g.tp, &g.cp, &g.pp, &g.tp_cp, &g.dp_cp, &g.ep, &g.etp, &g.etp_ep}) {
+      const auto seen = group->all_gather_int64({context_.rank}, {.tag = "groups"});
+      as_asked &= std::equal(seen.begin(), seen.end(), group->ranks().begin(), group->ranks().end());
+    }
+    int64_t owned = 0;
+    for (const auto& buffer : engine_.store().buffers()) {
+      for (const auto& piece : engine_.store().owned_pieces(buffer)) owned += piece.count;
+    }
+    const auto all = context_.world.all_gather_int64({as_asked, owned}, {.tag = "groups"});
+    int64_t total = 0;
+    for (size_t i = 0; i < all.size(); i += 2) as_asked &= all[i] != 0, total += all[i + 1];
+    if (!lead_) return {};
     const auto& l = run_.layout;
-    out_.evidence.set(Fact::groups, true,
-                      fmt::format("{} ranks met: tp {} cp {} dp {} pp {}; etp {} ep {} edp {}", context_.num_ranks,
-                                  l.tp, l.cp, l.dp, l.pp, l.etp, l.ep, l.edp));
-    out_.evidence.set(Fact::model, true,
-                      fmt::format("{} parameters; layers a stage: {}; sp {}", engine_.store().num_parameters(),
-                                  stage_text(), l.sp ? "on" : "off"));
+    out_.evidence.set(Fact::groups, as_asked,
+                      fmt::format("{} ranks met in all groups: tp {} cp {} dp {} pp {}; etp {} ep {} edp {}",
+                                  context_.num_ranks, l.tp, l.cp, l.dp, l.pp, l.etp, l.ep, l.edp));
+    out_.evidence.set(Fact::model, total == engine_.store().num_parameters(),
+                      fmt::format("{} of {} parameters, each on one owner; layers a stage: {}; sp {}", total,
+                                  engine_.store().num_parameters(), stage_text(), l.sp ? "on" : "off"));
     out_.evidence.set(Fact::data, true, in_.corpus.description());
+    return {};
   }
 
   std::string stage_text() {
@@ -81,17 +100,18 @@ class RankLoop {
     const auto start = Clock::now();
     const StepResult result = engine_.train_step(
         [&](int64_t row, int32_t* tokens) {
-          or_throw(in_.windows.sample((step - 1) * run_.global_batch + row, tokens));
+          or_throw(in_.windows.sample(counters_.samples + row, tokens));
           return true;
         },
         lr, counters_.updates + 1);
     const double seconds = seconds_since(start);
     counters_.step = step;
+    counters_.samples += run_.global_batch;
     counters_.tokens += result.target_tokens;
     const bool updated = !result.nonfinite && result.target_tokens > 0;
     counters_.updates += updated;
     counters_.skipped += !updated;
-    counters_.skipped_in_a_row = updated ? 0 : counters_.skipped_in_a_row + 1;
+    counters_.skipped_in_a_row = result.nonfinite ? counters_.skipped_in_a_row + 1 : 0;
 
     // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
     const bool stop_here = in_.stop.load() || step == in_.stop_after_step;
@@ -122,6 +142,7 @@ class RankLoop {
     if (lead_) {
       out_.lines.push_back(line);
       PENT_TRY(metrics_->append(line));
+      PENT_TRY(curves_->append(line));
     }
     if (counters_.skipped_in_a_row > run_.max_skipped_steps) {
       return Error{ErrorCode::nonfinite,
@@ -145,9 +166,10 @@ class RankLoop {
       out_.evidence.set(Fact::forward, true,
                         fmt::format("loss {:.4f} at step {}, {:.4f} at step {}", *out_.first_loss,
                                     out_.resumed_from + 1, r.loss, line.step));
-    out_.evidence.set(Fact::backward, std::isfinite(r.grad_norm) && r.grad_norm > 0,
-                      fmt::format("gradient norm {:.4f} at step {}, summed over {} reduction classes on rank 0",
-                                  r.grad_norm, line.step, engine_.store().buffers().size()));
+    if (std::isfinite(r.grad_norm) && r.grad_norm > 0)
+      out_.evidence.set(Fact::backward, true,
+                        fmt::format("gradient norm {:.4f} at step {}, summed over {} reduction classes on rank 0",
+                                    r.grad_norm, line.step, engine_.store().buffers().size()));
     out_.evidence.set(Fact::finite, counters_.skipped == 0,
                       fmt::format("{} steps skipped of {}", counters_.skipped, line.step));
     progress_.step(line, run_.steps);
@@ -157,7 +179,7 @@ class RankLoop {
     const bool last = step == run_.steps;
     const bool due = last || (run_.eval_every > 0 && step % run_.eval_every == 0);
     if (const data::EvalWindows* valid = in_.corpus.valid(); due && valid != nullptr) {
-      const EvalSummary summary = evaluate(engine_, *valid, run_.eval_steps);
+      const EvalSummary summary = evaluate(engine_, *valid, run_.eval_steps * run_.global_batch);
       line.eval_loss = summary.loss;
       if (lead_) {
         out_.valid_loss = summary.loss;
@@ -169,7 +191,7 @@ class RankLoop {
       }
     }
     if (const data::EvalWindows* test = in_.corpus.test(); last && test != nullptr) {
-      const EvalSummary summary = evaluate(engine_, *test, run_.eval_steps);
+      const EvalSummary summary = evaluate(engine_, *test, run_.eval_steps * run_.global_batch);
       line.test_loss = summary.loss;
       if (lead_) {
         out_.test_loss = summary.loss;
@@ -191,7 +213,7 @@ class RankLoop {
     checkpoint::SharedState state;
     state.step = step;
     state.tokens = counters_.tokens;
-    state.samples = step * run_.global_batch;
+    state.samples = counters_.samples;
     state.seed = run_.seed;
     state.layout = topology::to_string(run_.layout);
     state.recipe_toml = in_.recipe_toml;
@@ -223,6 +245,7 @@ class RankLoop {
   const bool lead_;
   Counters counters_;
   std::optional<MetricsLog> metrics_;
+  std::optional<TensorBoardLog> curves_;
   Progress progress_;
   bool stopping_ = false;
 };

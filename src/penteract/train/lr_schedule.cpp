@@ -11,7 +11,7 @@ namespace {
 
 // The part of the way from `first` to the last step, in [0, 1].
 double progress(int64_t step, int64_t first, int64_t num_steps) {
-  if (num_steps <= first) return 1;
+  if (step <= first) return 0;  // the peak wins where it is the last step too
   return std::clamp(static_cast<double>(step - first) / static_cast<double>(num_steps - first), 0.0, 1.0);
 }
 

@@ -17,6 +17,7 @@ Status decode_run_state(const checkpoint::SharedState& state, ResumePoint& point
   Counters& c = point.counters;
   c.step = state.step;
   c.tokens = state.tokens;
+  c.samples = state.samples;
   auto malformed = [&](const std::string& what) {
     return Error{ErrorCode::checkpoint_malformed, what, point.step_dir, "resume from another checkpoint"};
   };

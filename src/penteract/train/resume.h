@@ -17,6 +17,7 @@ namespace penteract::train {
 struct Counters {
   int64_t step = 0;
   int64_t updates = 0;  // steps that changed weights
+  int64_t samples = 0;  // drawn: the data position, whatever the batch sizes were
   int64_t tokens = 0;   // targets seen
   int64_t skipped = 0;
   int64_t skipped_in_a_row = 0;

@@ -75,7 +75,7 @@ std::string environment_json(const std::string& command_line, const topology::La
     env["map"].push_back(fmt::format("rank {}: {}, cpu, tp {} cp {} dp {} pp {}, etp {} ep {} edp {}", rank,
                                      host.nodename, c.tp, c.cp, c.dp, c.pp, c.etp, c.ep, c.edp));
   }
-  return env.dump(2) + "\n";
+  return env.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace penteract::train
