@@ -77,21 +77,27 @@ std::optional<std::string_view> take_frame(std::string_view& rest) {
   return taken;
 }
 
-// The frames of steps 1 to last_step, behind the version's. Steps that do not rise are left out: each stands once.
+std::string version_frame() {
+  tb::Event event = event_now();
+  event.set_file_version("brain.Event:2");
+  return frame(event.SerializeAsString());
+}
+
+// The version's frame and those of steps 1 to last_step. Steps that do not rise are left out: each stands once.
 std::string kept_frames(std::string_view rest, int64_t last_step) {
-  std::string kept;
+  std::string version, steps;
   int64_t previous = 0;
   while (const auto taken = take_frame(rest)) {
     const std::string_view data = taken->substr(kHeadBytes, taken->size() - kHeadBytes - kTailBytes);
     tb::Event event;
     if (get<uint32_t>(taken->substr(taken->size() - kTailBytes)) != masked_crc(data)) continue;
     if (!event.ParseFromArray(data.data(), static_cast<int>(data.size()))) continue;
-    const bool version = event.has_file_version() && kept.empty();
-    const bool step = event.has_summary() && event.step() > previous && event.step() <= last_step && !kept.empty();
-    if (step) previous = event.step();
-    if (version || step) kept += *taken;
+    if (event.has_file_version() && version.empty()) version = *taken;
+    if (!event.has_summary() || event.step() <= previous || event.step() > last_step) continue;
+    previous = event.step();
+    steps += *taken;
   }
-  return kept;
+  return (version.empty() ? version_frame() : version) + steps;
 }
 
 }  // namespace
@@ -103,16 +109,11 @@ uint32_t crc32c(std::string_view bytes) {
 }
 
 Result<EventFile> EventFile::open(const std::string& path, int64_t last_step) {
-  std::string before, kept;
+  std::string before;
   if (last_step > 0 && std::filesystem::exists(path)) {
     PENT_ASSIGN(before, read_file(path));
-    kept = kept_frames(before, last_step);
   }
-  if (kept.empty()) {
-    tb::Event event = event_now();
-    event.set_file_version("brain.Event:2");
-    kept = frame(event.SerializeAsString());
-  }
+  const std::string kept = kept_frames(before, last_step);
   if (kept != before) PENT_TRY(write_file_atomic(path, kept));
   return EventFile(path);
 }
