@@ -35,7 +35,8 @@ Error errno_error(ErrorCode code, const std::string& path, const std::string& do
 }
 
 Result<FileReader> FileReader::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe in the place of a file would be waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     return errno_error(errno == ENOENT || errno == ENOTDIR ? ErrorCode::file_missing : ErrorCode::file_unreadable, path,
                        "open");

@@ -2,19 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "penteract/base/file.h"
 #include "penteract/base/text.h"
 #include "penteract/checkpoint/agree.h"
+#include "penteract/checkpoint/retention.h"
 #include "penteract/checkpoint/step_directory.h"
 #include "penteract/checkpoint/verify.h"
 
 namespace penteract::checkpoint {
 namespace {
 
+// A directory goes by the step it holds: under another number it would be resumed again and again.
+Status check_name(const std::string& step_dir, int64_t step) {
+  PENT_ASSIGN(const StateFile state, read_state(step_dir));
+  if (state.state.step == step) return {};
+  return Error{ErrorCode::checkpoint_damaged, fmt::format("holds step {}", state.state.step), step_dir,
+               fmt::format("rename it to {}", step_name(state.state.step))};
+}
+
 // The first thing wrong with a step, or ok.
-Status check_step(const std::string& step_dir, Depth depth) {
+Status check_step(const std::string& step_dir, int64_t step, Depth depth) {
+  PENT_TRY(check_name(step_dir, step));
   if (depth == Depth::sizes) {
     auto contents = read_step(step_dir);
     return contents.ok() ? Status() : Status(contents.take_error());
@@ -57,10 +68,12 @@ Result<std::optional<std::string>> find_newest(const std::string& checkpoints_di
   std::vector<std::string>& lines = notes != nullptr ? *notes : ignored;
   PENT_ASSIGN(const std::vector<int64_t> steps, list_steps(checkpoints_dir));
   note_unfinished(checkpoints_dir, lines);
+  // A step that this run has committed was whole once: without its parts it is a loss, not a save that never finished.
+  PENT_ASSIGN(const std::vector<std::string> committed, read_records(checkpoints_dir));
   std::optional<Error> damage;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = join_path(checkpoints_dir, step_name(*step));
-    const Status status = check_step(path, depth);
+    const Status status = check_step(path, *step, depth);
     if (status.ok()) {
       note_latest(checkpoints_dir, step_name(*step), lines);
       return std::optional<std::string>(path);
@@ -69,7 +82,8 @@ Result<std::optional<std::string>> find_newest(const std::string& checkpoints_di
     const bool incomplete = error.code == ErrorCode::checkpoint_incomplete;
     lines.push_back(fmt::format("{}: skipped, it is {}: {}: {}", path, incomplete ? "incomplete" : "damaged",
                                 error.culprit, error.what));
-    if (!incomplete && !damage) damage = error;
+    const bool lost = std::find(committed.begin(), committed.end(), step_name(*step)) != committed.end();
+    if ((!incomplete || lost) && !damage) damage = error;
   }
   if (damage) {
     damage->code = ErrorCode::checkpoint_damaged;

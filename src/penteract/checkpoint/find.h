@@ -18,7 +18,8 @@ enum class Depth {
 // The directory of the complete step with the highest number; nothing when there is none. Looks at the directories, not
 // at `latest`, which may be lost or behind. Each step that it passes over, each save that did not finish, and a
 // `latest` that says otherwise, is one line in `notes`. Names that are no steps are ignored. Errors: checkpoint_damaged
-// when there are damaged steps and no whole one: starting afresh would hide the loss.
+// when none is whole and one is damaged, or is incomplete though index.json says that it was committed: starting afresh
+// would hide the loss. A step under another number than its own counts as damaged.
 Result<std::optional<std::string>> find_newest(const std::string& checkpoints_dir, std::vector<std::string>* notes,
                                                Depth depth = Depth::bytes);
 

@@ -1,22 +1,50 @@
 // Parses the command line, runs one command, and turns whatever it ends with into one message and an exit code.
-#include <fmt/format.h>
+#include <fcntl.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 
 #include "penteract/base/log.h"
 #include "penteract/base/result.h"
 #include "penteract/cli/commands.h"
+#include "penteract/cli/options.h"
+
+namespace {
+
+// A closed descriptor would be given to the next file opened, and lines for people would end up in it.
+void open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1) [[maybe_unused]]
+      const int opened = ::open("/dev/null", O_RDWR);
+  }
+}
+
+// What could not be written to stdout (a full disk behind a pipe) is no success.
+int flush_stdout(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (code != 0) return code;
+  penteract::log_error("stdout: cannot write all of the output");
+  return static_cast<int>(penteract::ExitCode::storage);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace penteract;
+  open_standard_descriptors();
   CLI::App app{"penteract: trains large language models on explicit layouts, each proven to compute the same run"};
   app.set_version_flag("--version", "penteract " PENT_VERSION);
   app.require_subcommand(1);
   cli::Run run;
+  cli::CommonOptions common;
   std::string command_line;
-  for (int i = 0; i < argc; ++i) command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
+  for (int i = 0; i < argc; ++i) {
+    command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
+    common.json |= std::string_view(argv[i]) == "--json";
+  }
   cli::add_train(app, run, command_line);
   cli::add_eval(app, run);
   cli::add_data(app, run);
@@ -24,26 +52,20 @@ int main(int argc, char** argv) {
   cli::add_verify(app, run);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+  } catch (const CLI::Success& e) {  // --help, --version
+    return flush_stdout(app.exit(e));
   } catch (const CLI::ParseError& e) {
-    log_error("{}\n  penteract --help lists the commands, penteract COMMAND --help their options", e.what());
-    return static_cast<int>(ExitCode::usage);
+    return cli::fail({ErrorCode::invalid_argument, e.what(), "command line",
+                      "penteract --help lists the commands, penteract COMMAND --help their options"},
+                     common);
   }
   try {
-    return run();
+    return flush_stdout(run());
   } catch (const ErrorException& e) {
-    log_error("{}", e.what());
-    return static_cast<int>(exit_code(e.error().code));
+    return cli::fail(e.error(), common);
   } catch (const std::filesystem::filesystem_error& e) {
-    log_error("{}: {}", e.path1().string(), e.code().message());
-    return static_cast<int>(ExitCode::input);
+    return cli::fail({ErrorCode::file_unreadable, e.code().message(), e.path1().string(), ""}, common);
   } catch (const std::exception& e) {
-    log_error("defect of penteract, please report it: {}", e.what());
-    return static_cast<int>(ExitCode::defect);
+    return cli::fail({ErrorCode::defect, e.what(), "", "this is a defect of penteract: please report it"}, common);
   }
 }

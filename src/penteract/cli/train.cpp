@@ -57,6 +57,11 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   PENT_ASSIGN(const auto windows, resume ? corpus.training_windows(resume->plan, resume->reader->state().samples)
                                          : corpus.training_windows(std::nullopt, 0));
   if (windows.num_left_over() > 0) log_info("{} tokens an epoch fill no window", windows.num_left_over());
+  if (g_stop.load()) {
+    log_info("stopped before the first step: there is nothing to save");
+    outcome.stopped = true;
+    return trained;
+  }
   // From here on the run has begun: only now is what an earlier one left replaced.
   PENT_TRY(directory.write("recipe.toml", resolved));
   PENT_TRY(directory.write("environment.json", train::environment_json(command_line, run.layout, run.threads)));

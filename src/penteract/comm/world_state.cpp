@@ -55,8 +55,12 @@ std::shared_ptr<Hub> World::hub(const std::vector<int>& ranks) {
 void World::abort(int rank, Error cause) {
   std::lock_guard lock(mutex_);
   if (first_cause_) return;
-  cause.culprit =
-      cause.culprit.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {}, {}", rank, cause.culprit);
+  // An error that all ranks agreed on names its rank already.
+  if (cause.culprit.empty()) {
+    cause.culprit = fmt::format("rank {}", rank);
+  } else if (!cause.culprit.starts_with("rank ")) {
+    cause.culprit = fmt::format("rank {}, {}", rank, cause.culprit);
+  }
   first_cause_ = std::move(cause);
   records_at_abort_ = flight_records();
   aborted_.store(true, std::memory_order_release);

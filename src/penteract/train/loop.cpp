@@ -179,7 +179,12 @@ class RankLoop {
     const bool last = step == run_.steps;
     const bool due = last || (run_.eval_every > 0 && step % run_.eval_every == 0);
     if (const data::EvalWindows* valid = in_.corpus.valid(); due && valid != nullptr) {
-      const EvalSummary summary = evaluate(engine_, *valid, run_.eval_steps * run_.global_batch);
+      const EvalSummary summary =
+          evaluate(engine_, *valid, run_.eval_steps * run_.global_batch, last ? nullptr : &in_.stop);
+      if (summary.interrupted) {
+        stopping_ = true;
+        return;
+      }
       line.eval_loss = summary.loss;
       if (lead_) {
         out_.valid_loss = summary.loss;
