@@ -86,9 +86,12 @@ TEST_F(Find, ADamagedByteIsSkippedAloudWhenBytesAreRead) {
   EXPECT_THAT(found.notes.at(0), HasSubstr("step-00000020: skipped, it is damaged"));
 }
 
-TEST_F(Find, OnlyDamagedOnesAreAnErrorOnlyIncompleteOnesAreNone) {
+// Steps without their parts: a loss where index.json says that this run committed them, else somebody's leftovers.
+TEST_F(Find, OnlyDamagedOrLostOnesAreAnErrorOnlyForeignIncompleteOnesAreNone) {
   fs::remove(dir_ / "step-00000010/state.json");
   fs::remove(dir_ / "step-00000020/rank-00000.catalog");
+  EXPECT_THAT(find_in(dir_.path()).name, HasSubstr("error:"));
+  fs::remove(dir_ / "index.json");
   EXPECT_EQ(find_in(dir_.path()).name, "");
   ASSERT_TRUE(write_step(dir_.path(), 20, 2, 20).ok());
   flip_byte(dir_ / "step-00000020/state.json", 50);
