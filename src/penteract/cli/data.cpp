@@ -3,17 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <thread>
 
 #include "penteract/base/json.h"
-#include "penteract/base/log.h"
 #include "penteract/base/text.h"
 #include "penteract/cli/commands.h"
 #include "penteract/cli/options.h"
 #include "penteract/data/indexed_dataset.h"
 #include "penteract/data/ingest.h"
+#include "penteract/data/progress.h"
 #include "penteract/data/tokenizer.h"
 
 namespace penteract::cli {
@@ -46,13 +45,7 @@ Result<data::IngestCounts> build(const BuildArgs& a) {
   options.documents.text_key = a.key;
   options.documents.skip_malformed = a.skip_malformed;
   options.num_threads = a.workers > 0 ? a.workers : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  auto last = std::make_shared<std::chrono::steady_clock::time_point>(std::chrono::steady_clock::now());
-  options.progress = [last](uint64_t done, uint64_t total) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - *last < std::chrono::seconds(2)) return;
-    *last = now;
-    log_info("tokenising: {} of {}", format_bytes(done), format_bytes(total));
-  };
+  options.progress = data::progress_lines();
   return data::build_dataset(a.inputs, options, a.out);
 }
 

@@ -73,7 +73,7 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   world.intra_op_threads = run.threads;
   std::string flight_records;
   world.on_flight_records = [&](const std::string& records) { flight_records = records; };
-  const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop, 0};
+  const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop};
   const Status status = comm::run_rank_threads(
       run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
   const Status recorded = directory.write("evidence.json", outcome.evidence.json());

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
 #include "penteract/base/log.h"
-#include "penteract/base/text.h"
 #include "penteract/data/ingest.h"
+#include "penteract/data/progress.h"
 
 namespace penteract::train {
 namespace {
@@ -20,14 +19,7 @@ Result<std::vector<data::OpenSource>> open_paths(const spec::RunSpec& run, const
   PENT_ASSIGN(options.eod, data::eod_id(tokenizer, run.data.tokenizer_path, run.data.eod));
   options.cache_dir = cache_dir;
   options.num_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  // A line every two seconds, so that short work stays silent.
-  using Clock = std::chrono::steady_clock;
-  auto last = std::make_shared<Clock::time_point>(Clock::now());
-  options.progress = [last](uint64_t done, uint64_t total) {
-    if (Clock::now() - *last < std::chrono::seconds(2)) return;
-    *last = Clock::now();
-    log_info("tokenising: {} of {}", format_bytes(done), format_bytes(total));
-  };
+  options.progress = data::progress_lines();
   return data::open_sources(paths, options, run.model.vocab_size);
 }
 

@@ -114,7 +114,7 @@ class RankLoop {
     counters_.skipped_in_a_row = result.nonfinite ? counters_.skipped_in_a_row + 1 : 0;
 
     // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
-    const bool stop_here = in_.stop.load() || step == in_.stop_after_step;
+    const bool stop_here = in_.stop.load();
     const auto all = context_.world.all_gather_int64(
         {stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes())}, {.tag = "step end"});
     int64_t memory_max = 0, memory_sum = 0;

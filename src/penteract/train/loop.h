@@ -26,7 +26,6 @@ struct RunInputs {
   const data::TrainingWindows& windows;
   const ResumePoint* resume;      // null: a fresh start
   const std::atomic<bool>& stop;  // set by a signal: save and stop after the step
-  int64_t stop_after_step = 0;    // the same, at a known step; 0 = never
 };
 
 struct RunOutcome {
