@@ -170,7 +170,9 @@ void blocks(at::ScalarType dtype) {
   const auto q = random({128, 1, 4, 32}, dtype), k = random({128, 1, 1, 32}, dtype), v = random({128, 1, 1, 32}, dtype);
   std::vector<int64_t> positions;
   for (int64_t t = 0; t < 128; ++t) positions.push_back(t);
-  const auto tables = make_rope_tables(positions, 32, 1e6, at::kFloat);
+  std::vector<double> frequencies;
+  for (int i = 0; i < 16; ++i) frequencies.push_back(std::pow(1e6, -i / 16.0));
+  const auto tables = make_rope_tables(positions, frequencies, at::kFloat);
   compare(
       "rope 128x4x32", 2 * static_cast<double>(q.nbytes()), "GB/s", [&] { rope(q, tables); },
       [&] {

@@ -85,10 +85,12 @@ TEST(BadCommandProcs, TwoRunsInOneFolder) {
   const SmallRun run;
   std::string second;
   int code = -1;
-  run.train({"train.steps=20"}, [&](const std::string& err, pid_t) {
+  // The first one goes on until the second has ended.
+  run.train({"train.steps=1000000"}, [&](const std::string& err, pid_t first) {
     if (code < 0 && err.find("step 1/") != std::string::npos) {
       const Ended other = run.train();
       code = other.code, second = other.err;
+      ::kill(first, SIGTERM);
     }
   });
   EXPECT_EQ(code, 8) << second;

@@ -58,10 +58,22 @@ TEST(Router, ReplayTakesTheGivenExperts) {
   const auto logits = normal({4, 6}, "logits");
   const auto first = router_choose(logits, 2, false);
   const auto replay = (first.experts + 1).remainder(6);
-  const auto again = router_choose(logits, 2, false, replay);
+  const auto again = router_choose(logits, 2, false, {}, replay);
   EXPECT_TRUE(again.experts.equal(replay));
   EXPECT_TRUE(again.weights.equal(first.probs.gather(1, replay)));
-  EXPECT_THROW(router_choose(logits, 2, false, replay + 6), CheckFailure);
+  EXPECT_THROW(router_choose(logits, 2, false, {}, replay + 6), CheckFailure);
+}
+
+TEST(Router, ABiasMovesTheChoiceAndNoWeight) {
+  const auto logits = normal({5, 6}, "logits");
+  const auto plain = router_choose(logits, 6, false);
+  auto bias = normal({6}, "bias");
+  const auto choice = router_choose(logits, 2, true, bias);
+  const auto expected = std::get<1>((plain.probs + bias).topk(2, 1));
+  EXPECT_TRUE(choice.experts.equal(expected));
+  EXPECT_FALSE(choice.experts.equal(router_choose(logits, 2, true).experts)) << "the bias must matter here";
+  const auto chosen = plain.probs.gather(1, expected);
+  EXPECT_LE(relative_error(choice.weights, chosen / chosen.sum(1, true)), 1e-15);
 }
 
 TEST(Router, NaNStillChoosesDifferentExperts) {

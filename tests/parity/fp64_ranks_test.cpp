@@ -28,14 +28,11 @@ spec::RunSpec run_of(const Case& c) {
   return run;
 }
 
-constexpr int64_t kSteps = 20;
-constexpr int64_t kEmptyRow = 3;  // one row of each batch has no target
-
 // One rank, computed once a model.
 const LayoutRun& reference(const Case& c) {
   static std::map<std::pair<bool, bool>, LayoutRun> runs;
   const auto key = std::make_pair(c.experts, c.tied);
-  if (!runs.count(key)) runs[key] = run_layout(run_of({"tp=1", c.experts, c.tied}), kSteps, kEmptyRow);
+  if (!runs.count(key)) runs[key] = run_layout(run_of({"tp=1", c.experts, c.tied}));
   return runs.at(key);
 }
 
@@ -43,7 +40,7 @@ class ParityRanks : public testing::TestWithParam<Case> {};
 
 TEST_P(ParityRanks, MatchesOneRank) {
   const LayoutRun& one = reference(GetParam());
-  const LayoutRun many = run_layout(run_of(GetParam()), kSteps, kEmptyRow);
+  const LayoutRun many = run_layout(run_of(GetParam()));
   ASSERT_EQ(many.losses.size(), one.losses.size());
   const double norm = one.norms[0];
   EXPECT_GT(norm, 0.5) << "the clipping must be at work";
@@ -64,12 +61,12 @@ TEST_P(ParityRanks, MatchesOneRank) {
 
 // Initial weights depend on seed and parameter alone: equal bits in every layout (userlog E8).
 TEST(InitialWeightsRanks, AreBitEqualInEveryLayout) {
-  const auto one = run_layout(run_of({"tp=1"}), 0).weights;
+  const auto one = run_layout(run_of({"tp=1"}), {.steps = 0}).weights;
   for (const char* layout : {"tp=4", "pp=4", "dp=3,ep=1", "tp=2,pp=2,cp=2,dp=2,ep=4", "dp=4,ep=2,etp=2"}) {
     auto run = run_of({"tp=1"});
     run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(layout)), 0));
     run.global_batch = 4 * run.layout.dp;
-    for (const auto& [name, weight] : run_layout(run, 0).weights)
+    for (const auto& [name, weight] : run_layout(run, {.steps = 0}).weights)
       EXPECT_TRUE(weight.equal(one.at(name))) << layout << " " << name;
   }
 }

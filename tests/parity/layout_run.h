@@ -1,6 +1,6 @@
-// Runs a small model for some steps under a layout on rank threads and gathers gradients, weights, losses and norms as
-// global tensors, so that two layouts can be compared parameter by parameter. Each global element must have one owner:
-// the gathering fails otherwise.
+// Runs a small model for some steps under a layout on rank threads and gathers gradients, weights, losses, norms and
+// routes as global tensors, so that two layouts can be compared parameter by parameter. Each global element must have one
+// owner: the gathering fails otherwise.
 #pragma once
 
 #include <ATen/ops/full.h>
@@ -15,28 +15,37 @@
 #include <vector>
 
 #include "penteract/base/rng.h"
+#include "penteract/model/engine.h"
 #include "penteract/spec/legality.h"
-#include "penteract/train/engine.h"
 #include "penteract/train/lr_schedule.h"
 
 namespace penteract::parity {
+
+// The experts of each mixture-of-experts layer: int64 [rows, seq, K].
+using GlobalRoutes = std::map<int, at::Tensor>;
 
 struct LayoutRun {
   std::map<std::string, at::Tensor> grads;    // of the first step, fp64
   std::map<std::string, at::Tensor> weights;  // masters after the last step, fp64
   std::vector<double> losses, norms, aux_losses;
-  double eval_loss = 0;  // after the last step, on rows of their own
+  std::vector<std::vector<int64_t>> expert_counts;  // of each step
+  GlobalRoutes routes;                              // of the first step
+  double eval_loss = 0;                             // after the last step, on rows of their own
   int64_t eval_tokens = 0;
 };
 
-// Rows of random tokens, a pure function of (seed, step, row); row `empty_row` of each step has no tokens at all.
-inline train::RowReader random_rows(const spec::RunSpec& run, int64_t step, int64_t empty_row = -1) {
-  return [=](int64_t row, int32_t* tokens) {
-    if (row == empty_row) return false;
+// Rows of random tokens, a pure function of (seed, step, row). Of every four rows one has a target everywhere, one has a
+// single target, one has tokens but no target, and one (with `absent`) has no tokens at all.
+inline model::RowReader random_rows(const spec::RunSpec& run, int64_t step, bool absent = true) {
+  return [=](int64_t row, model::Row& out) {
+    if (absent && row % 4 == 3) return false;
     const auto key = philox_key(run.seed, "tokens " + std::to_string(step) + " " + std::to_string(row));
     for (int64_t i = 0; i <= run.data.seq_length; ++i) {
-      tokens[i] = static_cast<int32_t>(philox4x32({static_cast<uint32_t>(i), 0, 0, 0}, key)[0] % run.model.vocab_size);
+      out.tokens[i] =
+          static_cast<int32_t>(philox4x32({static_cast<uint32_t>(i), 0, 0, 0}, key)[0] % run.model.vocab_size);
     }
+    for (int64_t i = 0; i < run.data.seq_length; ++i)
+      out.is_target[i] = row % 4 == 1 ? i == step % run.data.seq_length : row % 4 != 2;
     return true;
   };
 }
@@ -80,34 +89,66 @@ class Gatherer {
   std::map<std::string, at::Tensor> values_, owners_;
 };
 
-inline LayoutRun run_layout(const spec::RunSpec& run, int64_t steps, int64_t empty_row = -1) {
+struct RunOptions {
+  int64_t steps = 20;
+  bool absent_rows = true;
+  const GlobalRoutes* replay = nullptr;  // for the first step
+};
+
+inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options = {}) {
   LayoutRun out;
   const Status legal = spec::check_layout(run.model, run.layout, run.global_batch);
   EXPECT_TRUE(legal.ok()) << (legal.ok() ? "" : legal.error().message());
   if (!legal.ok()) return out;
   const auto table = spec::param_table(run.model);
   Gatherer grads(table), weights(table);
-  comm::WorldOptions options;
-  options.deadline = std::chrono::seconds(60);
-  options.check_buffers = true;
+  for (int layer = 0; layer < run.model.num_layers; ++layer) {
+    if (run.model.moe_layers[layer])
+      out.routes[layer] =
+          at::full({run.global_batch, run.data.seq_length, run.model.num_experts_per_tok}, -1, at::kLong);
+  }
+  std::mutex mutex;
+  comm::WorldOptions world;
+  world.deadline = std::chrono::seconds(60);
+  world.check_buffers = true;
   const Status status =
-      comm::run_rank_threads(run.layout.num_ranks(), options, [&](comm::RankContext& context) -> Status {
-        train::Engine engine(context, run, true);
+      comm::run_rank_threads(run.layout.num_ranks(), world, [&](comm::RankContext& context) -> Status {
+        model::Engine engine(context, run, parallel::Holding::training);
         engine.init_weights();
-        for (int64_t step = 1; step <= steps; ++step) {
-          const auto rows = random_rows(run, step, empty_row);
-          const double lr = train::learning_rate(run.optimizer, steps, step);
-          const auto result = engine.forward_backward(rows);
-          if (step == 1) grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });
+        const auto& coord = engine.groups().coord;
+        const int64_t num_batches = run.global_batch / (run.micro_batch * run.layout.dp);
+        for (int64_t step = 1; step <= options.steps; ++step) {
+          model::Routes replay(run.model.num_layers, std::vector<at::Tensor>(num_batches)), record;
+          auto places = [&](int64_t batch) {
+            return model::TokenPlaces(engine.batch_shape(), run.layout, coord, batch, false);
+          };
+          model::Taps taps;
+          if (step == 1) taps.record = &record;
+          if (step == 1 && options.replay != nullptr) {
+            taps.replay = &replay;
+            for (const auto& [layer, global] : *options.replay) {
+              for (int64_t b = 0; b < num_batches; ++b) replay[layer][b] = places(b).to_local(global);
+            }
+          }
+          const auto result = engine.train_step(random_rows(run, step, options.absent_rows),
+                                                train::learning_rate(run.optimizer, options.steps, step), step, taps);
+          if (step == 1) {
+            grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });
+            const std::lock_guard lock(mutex);
+            for (auto& [layer, global] : out.routes) {
+              for (int64_t b = 0; b < num_batches; ++b)
+                if (record[layer][b].defined()) places(b).to_global(record[layer][b], global);
+            }
+          }
           if (context.rank == 0) {
             out.losses.push_back(result.loss);
             out.norms.push_back(result.grad_norm);
             out.aux_losses.push_back(result.aux_loss);
+            out.expert_counts.push_back(result.expert_counts);
           }
-          if (!result.nonfinite) parallel::adamw_update(engine.store(), run.optimizer, lr, step, result.grad_norm);
         }
         weights.add(engine.store(), [](parallel::FlatBuffer& b) { return b.master; });
-        const auto eval = engine.eval_batch(random_rows(run, 1000, empty_row));
+        const auto eval = engine.eval_batch(random_rows(run, 1000, options.absent_rows));
         if (context.rank == 0) {
           out.eval_tokens = eval.target_tokens;
           out.eval_loss = eval.loss_sum / static_cast<double>(eval.target_tokens);
@@ -116,7 +157,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, int64_t steps, int64_t emp
       });
   EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
   if (!status.ok()) return out;
-  if (steps > 0) out.grads = grads.take();
+  if (options.steps > 0) out.grads = grads.take();
   out.weights = weights.take();
   return out;
 }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "parity/small_models.h"
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 
 namespace penteract::train {
 namespace {
@@ -15,12 +15,12 @@ TEST(NonfiniteRanks, NothingIsUpdatedOnAnyRank) {
     spec::RunSpec run = parity::small_moe();
     run.precision = precision;
     run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout("tp=2,pp=2,ep=2")), 0));
-    const auto rows = [&](int64_t row, int32_t* tokens) {
-      for (int64_t i = 0; i <= run.data.seq_length; ++i) tokens[i] = static_cast<int32_t>((row + 5 * i) % 101);
+    const auto rows = [&](int64_t row, model::Row& out) {
+      for (int64_t i = 0; i <= run.data.seq_length; ++i) out.tokens[i] = static_cast<int32_t>((row + 5 * i) % 101);
       return true;
     };
     const Status status = comm::run_rank_threads(4, {}, [&](comm::RankContext& context) -> Status {
-      Engine engine(context, run, true);
+      model::Engine engine(context, run, parallel::Holding::training);
       engine.init_weights();
       EXPECT_FALSE(engine.train_step(rows, 1e-3, 1).nonfinite);
       // One weight of one rank goes bad: the last rank's slice of an expert matrix.
@@ -52,10 +52,10 @@ TEST(NonfiniteRanks, ABatchWithoutTargetsChangesNothing) {
   spec::RunSpec run = parity::small_moe();
   run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout("cp=2,dp=2,ep=2")), 0));
   const Status status = comm::run_rank_threads(4, {}, [&](comm::RankContext& context) -> Status {
-    Engine engine(context, run, true);
+    model::Engine engine(context, run, parallel::Holding::training);
     engine.init_weights();
     const at::Tensor before = engine.store().buffers()[0].master.clone();
-    const auto result = engine.train_step([](int64_t, int32_t*) { return false; }, 1e-3, 1);
+    const auto result = engine.train_step([](int64_t, model::Row&) { return false; }, 1e-3, 1);
     EXPECT_EQ(result.target_tokens, 0);
     EXPECT_FALSE(result.nonfinite);
     EXPECT_TRUE(before.equal(engine.store().buffers()[0].master));

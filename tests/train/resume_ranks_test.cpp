@@ -10,7 +10,7 @@
 #include "penteract/base/rng.h"
 #include "penteract/checkpoint/save.h"
 #include "penteract/checkpoint/step_directory.h"
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 #include "penteract/train/lr_schedule.h"
 #include "penteract/train/state_io.h"
 
@@ -40,7 +40,7 @@ class ResumeRanks : public testing::TestWithParam<Case> {
     std::vector<double> losses;
     const Status status =
         comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
-          Engine engine(context, run_, true);
+          model::Engine engine(context, run_, parallel::Holding::training);
           if (resume.empty()) {
             engine.init_weights();
           } else {
@@ -49,10 +49,10 @@ class ResumeRanks : public testing::TestWithParam<Case> {
           }
           for (int64_t step = first; step <= last; ++step) {
             const auto result = engine.train_step(
-                [&](int64_t row, int32_t* tokens) {
+                [&](int64_t row, model::Row& out) {
                   const auto key = philox_key(9, std::to_string(step) + "/" + std::to_string(row));
                   for (int64_t i = 0; i <= run_.data.seq_length; ++i)
-                    tokens[i] = static_cast<int32_t>(permute_index(key, 101, static_cast<uint64_t>(i)));
+                    out.tokens[i] = static_cast<int32_t>(permute_index(key, 101, static_cast<uint64_t>(i)));
                   return true;
                 },
                 learning_rate(run_.optimizer, 6, step), step);
@@ -103,12 +103,12 @@ TEST_P(ResumeRanks, WeightsLoadOnAnyNumberOfRanks) {
     double loss = 0;
     const Status status =
         comm::run_rank_threads(run_.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
-          Engine engine(context, run_, false);
+          model::Engine engine(context, run_, parallel::Holding::weights);
           PENT_ASSIGN(const auto reader, checkpoint::Reader::open(folder_ + "/a/" + checkpoint::step_name(2)));
-          PENT_TRY(load_weights(*reader, engine.store()));
-          const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
+          PENT_TRY(load_weights(checkpoint::StepWeights(*reader), engine.store()));
+          const auto result = engine.eval_batch([&](int64_t row, model::Row& out) {
             for (int64_t i = 0; i <= run_.data.seq_length; ++i)
-              tokens[i] = static_cast<int32_t>((7 * row + 3 * i) % 101);
+              out.tokens[i] = static_cast<int32_t>((7 * row + 3 * i) % 101);
             return true;
           });
           if (context.rank == 0) loss = result.loss_sum / static_cast<double>(result.target_tokens);

@@ -8,7 +8,7 @@
 #include "parity/layout_run.h"
 #include "penteract/base/check.h"
 #include "penteract/checkpoint/safetensors.h"
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 
 namespace penteract::train {
 namespace {
@@ -45,7 +45,7 @@ TEST_P(TransformersRanks, LossAndGradientsAgree) {
   parity::Gatherer grads(table);
   double loss = 0, norm = 0;
   const Status status = comm::run_rank_threads(run.layout.num_ranks(), {}, [&](comm::RankContext& context) -> Status {
-    Engine engine(context, run, true);
+    model::Engine engine(context, run, parallel::Holding::training);
     for (auto& buffer : engine.store().buffers()) {
       for (const auto& piece : engine.store().owned_pieces(buffer)) {
         const auto* entry = file->find("weight." + table[piece.param].name);
@@ -54,9 +54,9 @@ TEST_P(TransformersRanks, LossAndGradientsAgree) {
       }
     }
     engine.store().publish_weights();
-    const auto result = engine.forward_backward([&](int64_t row, int32_t* out) {
+    const auto result = engine.forward_backward([&](int64_t row, model::Row& out) {
       if (row >= tokens.size(0)) return false;
-      for (int64_t i = 0; i < tokens.size(1); ++i) out[i] = static_cast<int32_t>(tokens[row][i].item<int64_t>());
+      for (int64_t i = 0; i < tokens.size(1); ++i) out.tokens[i] = static_cast<int32_t>(tokens[row][i].item<int64_t>());
       return true;
     });
     grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });

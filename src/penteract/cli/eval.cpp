@@ -67,8 +67,8 @@ Result<Outcome> run_eval(const Args& args) {
   world.intra_op_threads = run.threads;
   log_info("evaluating {} on {} rank{}: {}", outcome.step_dir, run.ranks, run.ranks == 1 ? "" : "s", outcome.layout);
   const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) -> Status {
-    train::Engine engine(context, run, false);
-    PENT_TRY(train::load_weights(*reader, engine.store()));
+    model::Engine engine(context, run, parallel::Holding::weights);
+    PENT_TRY(train::load_weights(checkpoint::StepWeights(*reader), engine.store()));
     const auto summary = train::evaluate(engine, windows, args.steps * kRows);
     if (context.rank == 0) outcome.summary = summary;
     return {};

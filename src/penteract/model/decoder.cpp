@@ -6,6 +6,7 @@
 #include "penteract/parallel/embedding.h"
 #include "penteract/parallel/loss.h"
 #include "penteract/parallel/norm.h"
+#include "penteract/spec/rope.h"
 #include "penteract/topology/sequence.h"
 
 namespace penteract::model {
@@ -33,7 +34,7 @@ Decoder::Decoder(const spec::ModelSpec& m, const precision::Precision& precision
   without_sp.sp = false;
   const auto positions = topology::local_positions(without_sp, groups.coord.cp, groups.coord.tp, padded_length);
   positions_local_ = static_cast<int64_t>(positions.size());
-  rope_ = ops::make_rope_tables(positions, m.head_dim, m.rope_theta, precision::accumulate_dtype(precision.compute));
+  rope_ = ops::make_rope_tables(positions, spec::rope_frequencies(m), precision::accumulate_dtype(precision.compute));
   anchor_ = at::zeros({1}, precision.compute).set_requires_grad(true);
 
   const std::string head = m.tie_embeddings ? kEmbedding : "lm_head.weight";
@@ -59,16 +60,17 @@ std::vector<int64_t> Decoder::activation_shape(int64_t rows) const {
   return {positions_local_ * rows / (groups_.layout.sp ? groups_.layout.tp : 1), model_.hidden_size};
 }
 
-at::Tensor Decoder::forward(const MicroBatch& batch, const at::Tensor& input, double balancing_coef_per_row,
-                            parallel::RoutingStats* stats) {
+at::Tensor Decoder::forward(const MicroBatch& batch, const at::Tensor& input, const Pass& pass) {
   BlockContext context;
   context.groups = &groups_;
   context.tensor_parallel = {groups_.tp, groups_.layout.sp, &queue_};
   context.queue = &queue_;
   context.rope = rope_;
   context.batch = &batch;
-  context.balancing = {balancing_coef_per_row, groups_.tp_cp, batch.rows};
-  context.stats = stats;
+  context.router_losses = {pass.balance_per_row, pass.z_per_token, groups_.tp_cp, batch.rows};
+  context.stats = pass.stats;
+  context.replay = pass.replay;
+  context.record = pass.record;
 
   at::Tensor x = first_stage_
                      ? parallel::vocab_embedding(batch.ids, *embedding_, vocab_first_, anchor_, context.tensor_parallel)
@@ -79,6 +81,8 @@ at::Tensor Decoder::forward(const MicroBatch& batch, const at::Tensor& input, do
   }
   if (!last_stage_) return x;
   x = parallel::rms_norm(x, *final_norm_, model_.norm_eps, &queue_);
+  if (pass.logits != nullptr)
+    (*pass.logits)[batch.index] = parallel::vocab_parallel_logits(x, *head_, context.tensor_parallel);
   return parallel::vocab_parallel_loss(x, *head_, vocab_first_, batch.targets, context.tensor_parallel);
 }
 

@@ -22,11 +22,22 @@ class Decoder {
   // The local matrices that the blocks want stored as one.
   static std::vector<parallel::Fusion> fusions(const spec::ModelSpec& model);
 
+  // What a pass does besides computing the loss; each pointer may be null.
+  struct Pass {
+    double balance_per_row = 0, z_per_token = 0;  // parallel::RouterLosses
+    parallel::RoutingStats* stats = nullptr;
+    const Routes* replay = nullptr;
+    Routes* record = nullptr;
+    std::vector<at::Tensor>* logits = nullptr;  // [micro-batch] [T, V_local], written on the last stage
+  };
+
   // One micro-batch through this rank's stage. input [T_sp, H], undefined on the first stage. Returns [T_sp, H], or on
   // the last stage the sum of the token losses (scalar, accumulate dtype; equal on all tp ranks).
-  // balancing and stats as in BlockContext. COLLECTIVE: tp, cp, ep, etp.
-  at::Tensor forward(const MicroBatch& batch, const at::Tensor& input, double balancing_coef_per_row,
-                     parallel::RoutingStats* stats);
+  // COLLECTIVE: tp, cp, ep, etp; `logits` and the coefficients are given on all ranks or on none.
+  at::Tensor forward(const MicroBatch& batch, const at::Tensor& input, const Pass& pass);
+
+  int64_t vocab_first() const { return vocab_first_; }
+  bool is_last_stage() const { return last_stage_; }
 
   // [T_sp, H]: what travels between stages for micro-batches of `rows` sequences.
   std::vector<int64_t> activation_shape(int64_t rows) const;

@@ -31,28 +31,27 @@ class DenseMlp : public FeedForward {
 class MoeMlp : public FeedForward {
  public:
   MoeMlp(const spec::ModelSpec& m, int layer, const parallel::ParamStore& store)
-      : layer_(layer),
-        num_experts_(m.num_experts),
-        num_experts_per_tok_(m.num_experts_per_tok),
-        norm_topk_prob_(m.norm_topk_prob),
-        router_(store.get(prefix(layer) + "gate.weight")) {
+      : num_experts_(m.num_experts),
+        router_{store.get(prefix(layer) + "gate.weight"),
+                m.router_bias ? store.get(prefix(layer) + "gate.e_score_correction_bias") : nullptr,
+                m.num_experts_per_tok, m.norm_topk_prob, layer} {
     const auto gate_up = store.get(feed_forward_fusion(m, layer));
     PENT_CHECK_EQ(gate_up.size(), size_t{1});  // both are cut alike, so they always fuse
     experts_ = {gate_up[0], store.get(prefix(layer) + "experts.down_proj.weight")};
   }
 
   at::Tensor forward(const at::Tensor& x, const BlockContext& c) const override {
-    const auto routing = parallel::route(x, *router_, c.batch->valid, num_experts_per_tok_, norm_topk_prob_,
-                                         c.balancing, layer_, c.stats, c.queue);
+    const size_t batch = c.batch->index;
+    const at::Tensor replay = c.replay != nullptr ? (*c.replay)[router_.layer][batch] : at::Tensor();
+    const auto routing = parallel::route(x, router_, c.batch->valid, replay, c.router_losses, c.stats, c.queue);
+    if (c.record != nullptr) (*c.record)[router_.layer][batch] = routing.experts;
     const auto plan = parallel::plan_experts(routing.experts, c.batch->valid, num_experts_, *c.groups);
     return parallel::mix_experts(x, routing.weights, plan, experts_, *c.groups, c.queue);
   }
 
  private:
-  int layer_;
-  int64_t num_experts_, num_experts_per_tok_;
-  bool norm_topk_prob_;
-  const parallel::Parameter* router_;
+  int64_t num_experts_;
+  parallel::RouterSpec router_;
   parallel::ExpertWeights experts_;
 };
 

@@ -9,18 +9,17 @@
 
 namespace penteract::ops {
 
-RopeTables make_rope_tables(const std::vector<int64_t>& positions, int64_t head_dim, double theta,
+RopeTables make_rope_tables(const std::vector<int64_t>& positions, const std::vector<double>& frequencies,
                             at::ScalarType accumulate) {
-  PENT_CHECK(head_dim > 0 && head_dim % 2 == 0, "head size {}", head_dim);
-  const int64_t half = head_dim / 2, tokens = static_cast<int64_t>(positions.size());
+  const int64_t half = static_cast<int64_t>(frequencies.size()), tokens = static_cast<int64_t>(positions.size());
   const auto options = at::TensorOptions().dtype(accumulate);
   RopeTables tables{at::empty({tokens, half}, options), at::empty({tokens, half}, options)};
   const auto fill = [&]<class A>(A) {
     auto *cos = data<A>(tables.cos), *sin = data<A>(tables.sin);
     for (int64_t i = 0; i < half; ++i) {
-      const double frequency = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
       for (int64_t t = 0; t < tokens; ++t) {
-        const double angle = static_cast<double>(positions[static_cast<size_t>(t)]) * frequency;
+        const double angle =
+            static_cast<double>(positions[static_cast<size_t>(t)]) * frequencies[static_cast<size_t>(i)];
         cos[t * half + i] = static_cast<A>(std::cos(angle));
         sin[t * half + i] = static_cast<A>(std::sin(angle));
       }

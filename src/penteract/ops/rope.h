@@ -10,12 +10,13 @@
 
 namespace penteract::ops {
 
-// cos and sin of position[t] · theta^(-2i/d), both [T, d/2] in the accumulate dtype.
+// cos and sin of position[t] · frequency[i], both [T, d/2] in the accumulate dtype.
 struct RopeTables {
   at::Tensor cos, sin;
 };
 
-RopeTables make_rope_tables(const std::vector<int64_t>& positions, int64_t head_dim, double theta,
+// frequencies [d/2]: radians a position (spec/rope.h).
+RopeTables make_rope_tables(const std::vector<int64_t>& positions, const std::vector<double>& frequencies,
                             at::ScalarType accumulate);
 
 // x [T, B, heads, d], any strides with the last dimension dense -> contiguous result of x's dtype, rounded once.

@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <vector>
+
 #include "penteract/ops/dispatch.h"
 
 namespace penteract::ops {
@@ -10,14 +12,15 @@ namespace {
 // The k largest of a row by repeated passes, lowest expert first among equals. A NaN is chosen only when nothing else
 // is left, so the choice is always k different experts; the NaN reaches the loss through the probabilities.
 template <class A>
-void choose_largest(const A* probs, int64_t num_experts, int64_t k, int64_t* experts) {
+void choose_largest(const A* scores, int64_t num_experts, int64_t k, int64_t* experts) {
   for (int64_t j = 0; j < k; ++j) {
     int64_t best = -1;
     for (int64_t e = 0; e < num_experts; ++e) {
       bool taken = false;
       for (int64_t i = 0; i < j; ++i) taken = taken || experts[i] == e;
       if (taken) continue;
-      const bool better = best < 0 || probs[e] > probs[best] || (probs[best] != probs[best] && probs[e] == probs[e]);
+      const bool better =
+          best < 0 || scores[e] > scores[best] || (scores[best] != scores[best] && scores[e] == scores[e]);
       if (better) best = e;
     }
     experts[j] = best;
@@ -26,7 +29,8 @@ void choose_largest(const A* probs, int64_t num_experts, int64_t k, int64_t* exp
 
 }  // namespace
 
-RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_prob, const at::Tensor& replay) {
+RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_prob, const at::Tensor& bias,
+                           const at::Tensor& replay) {
   PENT_CHECK_EQ(logits.dim(), 2);
   check_contiguous(logits, "logits");
   const int64_t tokens = logits.size(0), num_experts = logits.size(1);
@@ -36,6 +40,11 @@ RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_p
   check_contiguous(choice.experts, "experts");
   check_dtype(choice.experts, at::kLong, "experts");
   PENT_CHECK(choice.experts.dim() == 2 && choice.experts.size(0) == tokens && choice.experts.size(1) == k);
+  if (bias.defined()) {
+    check_contiguous(bias, "bias");
+    check_dtype(bias, logits.scalar_type(), "bias");
+    PENT_CHECK_EQ(bias.numel(), num_experts);
+  }
   with_element_type(logits.scalar_type(), [&]<class A>(A) {
     if constexpr (std::is_same_v<A, Bf16>) {
       PENT_CHECK(false, "router logits are in the accumulate dtype");
@@ -43,11 +52,14 @@ RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_p
       const auto* in = data<A>(logits);
       auto *probs = data<A>(choice.probs), *weights = data<A>(choice.weights);
       auto* experts = data<int64_t>(choice.experts);
+      const A* shift = bias.defined() ? data<A>(bias) : nullptr;
       at::parallel_for(0, tokens, rows_per_task(num_experts * k), [&](int64_t begin, int64_t end) {
+        std::vector<A> scores(shift != nullptr ? num_experts : 0);
         for (int64_t t = begin; t < end; ++t) {
           const A* p = probs + t * num_experts;
           kernels<A>().row_softmax(in + t * num_experts, probs + t * num_experts, num_experts);
-          if (!replay.defined()) choose_largest(p, num_experts, k, experts + t * k);
+          for (size_t e = 0; e < scores.size(); ++e) scores[e] = p[e] + shift[e];
+          if (!replay.defined()) choose_largest(scores.empty() ? p : scores.data(), num_experts, k, experts + t * k);
           A sum = 0;
           for (int64_t j = 0; j < k; ++j) {
             const int64_t e = experts[t * k + j];

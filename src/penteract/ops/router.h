@@ -12,12 +12,15 @@ namespace penteract::ops {
 struct RouterChoice {
   at::Tensor probs;    // [T, E]
   at::Tensor weights;  // [T, K]
-  at::Tensor experts;  // int64 [T, K], by falling probability
+  at::Tensor experts;  // int64 [T, K], by falling score
 };
 
-// logits [T, E] (float or double). replay: int64 [T, K] experts of an earlier choice to take instead of the largest,
-// or undefined. norm_topk_prob divides the weights by their sum.
-RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_prob, const at::Tensor& replay = {});
+// logits [T, E] (float or double). norm_topk_prob divides the weights by their sum.
+// bias: [E] in the logits' dtype, added to the probabilities for the choice alone, never to a weight (Wang et al. 2024,
+// "Auxiliary-loss-free load balancing"), or undefined. replay: int64 [T, K] experts of an earlier choice to take instead
+// of the largest, or undefined.
+RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_prob, const at::Tensor& bias = {},
+                           const at::Tensor& replay = {});
 
 // dlogits [T, E] from dweights [T, K] (or undefined) and dprobs_extra: undefined, [E] (the same for all tokens) or
 // [T, E], a gradient that reaches the probabilities by another way (balancing).

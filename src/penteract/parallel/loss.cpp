@@ -1,5 +1,6 @@
 #include "penteract/parallel/loss.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -53,6 +54,11 @@ at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, 
                                const at::Tensor& targets, const TensorParallel& parallel) {
   auto op = std::make_shared<VocabParallelLoss>(head, first, parallel);
   return ops::record_one(op, {hidden}, [&](bool keep) { return op->forward(hidden, targets, keep); });
+}
+
+at::Tensor vocab_parallel_logits(const at::Tensor& hidden, const Parameter& head, const TensorParallel& parallel) {
+  const at::AutoGradMode off(false);
+  return ops::matmul_nt(gather_rows_over_tp(hidden.detach(), parallel), head.use());
 }
 
 }  // namespace penteract::parallel

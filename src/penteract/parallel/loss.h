@@ -14,4 +14,7 @@ namespace penteract::parallel {
 at::Tensor vocab_parallel_loss(const at::Tensor& hidden, const Parameter& head, int64_t first,
                                const at::Tensor& targets, const TensorParallel& parallel);
 
+// The logits alone, [T, V_local] in hidden's dtype, outside of the graph. COLLECTIVE: tp.
+at::Tensor vocab_parallel_logits(const at::Tensor& hidden, const Parameter& head, const TensorParallel& parallel);
+
 }  // namespace penteract::parallel

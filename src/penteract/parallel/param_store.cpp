@@ -34,12 +34,12 @@ void fill_from_doubles(const std::vector<double>& values, double scale, T* out) 
 at::Tensor FlatBuffer::grad_shard() const { return main_grad.narrow(0, shard_first, shard_count); }
 
 ParamStore::ParamStore(const comm::RankContext& context, const spec::ModelSpec& model, const topology::RankGrid& grid,
-                       const precision::Precision& precision, const std::vector<Fusion>& fusions, bool with_optimizer)
+                       const precision::Precision& precision, const std::vector<Fusion>& fusions, Holding holding)
     : table_(spec::param_table(model)),
       stage_of_layer_(or_throw(spec::stage_of_layers(grid.layout(), model.num_layers))),
       precision_(precision) {
   lay_out(context, grid, fusions);
-  allocate(with_optimizer);
+  allocate(holding);
 }
 
 void ParamStore::lay_out(const comm::RankContext& context, const topology::RankGrid& grid,
@@ -118,7 +118,7 @@ void ParamStore::lay_out(const comm::RankContext& context, const topology::RankG
   }
 }
 
-void ParamStore::allocate(bool with_optimizer) {
+void ParamStore::allocate(Holding holding) {
   for (FlatBuffer& b : buffers_) {
     const int64_t members = b.group.size();
     b.shard_count = (b.used + members * kShardUnit - 1) / (members * kShardUnit) * kShardUnit;
@@ -128,11 +128,12 @@ void ParamStore::allocate(bool with_optimizer) {
       const MemoryKindScope kind(MemoryKind::weights);
       b.weight = at::zeros({b.shard_count * members}, weight_dtype);
     }
-    if (!with_optimizer) continue;
+    if (holding == Holding::weights) continue;
     {
       const MemoryKindScope kind(MemoryKind::gradients);
       b.main_grad = at::zeros({b.shard_count * members}, precision_.master);
     }
+    if (holding == Holding::weights_and_grads) continue;
     const MemoryKindScope kind(MemoryKind::optimizer);
     b.master = at::zeros({b.shard_count}, precision_.master);
     b.exp_avg = at::zeros({b.shard_count}, precision_.master);
@@ -145,7 +146,7 @@ void ParamStore::allocate(bool with_optimizer) {
     Parameter parameter;
     parameter.name = where.name;
     parameter.weight = b.weight.narrow(0, where.flat_first, count).view(where.shape);
-    if (with_optimizer) parameter.main_grad = b.main_grad.narrow(0, where.flat_first, count).view(where.shape);
+    if (b.main_grad.defined()) parameter.main_grad = b.main_grad.narrow(0, where.flat_first, count).view(where.shape);
     parameter.contributes = where.contributes;
     parameters_.push_back(std::move(parameter));
     by_name_[where.name] = &parameters_.back();
@@ -188,8 +189,8 @@ void ParamStore::init_weights(uint64_t seed) {
     for (const OwnedPiece& piece : owned_pieces(b)) {
       const spec::Param& param = table_[piece.param];
       at::Tensor target = b.master.narrow(0, piece.shard_first, piece.count);
-      if (param.init == spec::Init::ones) {
-        target.fill_(1.0);
+      if (param.init != spec::Init::normal) {
+        target.fill_(param.init == spec::Init::ones ? 1.0 : 0.0);
         continue;
       }
       const auto key = philox_key(seed, "init " + param.name);
@@ -206,6 +207,22 @@ void ParamStore::init_weights(uint64_t seed) {
     b.exp_avg_sq.zero_();
   }
   publish_weights();
+}
+
+Status ParamStore::load_weights(const WeightReader& read) {
+  bool training = false;
+  for (FlatBuffer& b : buffers_) {
+    if (b.master.defined()) {
+      training = true;
+      for (const OwnedPiece& piece : owned_pieces(b))
+        PENT_TRY(read(table_[piece.param], piece.slice, b.master.narrow(0, piece.shard_first, piece.count)));
+    } else {
+      for (const Segment& segment : b.segments)
+        PENT_TRY(read(table_[segment.param], segment.slice, b.weight.narrow(0, segment.flat_first, segment.count)));
+    }
+  }
+  if (training) publish_weights();
+  return {};
 }
 
 void ParamStore::publish_weights() {

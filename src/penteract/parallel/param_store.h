@@ -6,11 +6,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "penteract/base/result.h"
 #include "penteract/comm/world.h"
 #include "penteract/parallel/groups.h"
 #include "penteract/parallel/parameter.h"
@@ -35,8 +37,8 @@ struct FlatBuffer {
   int64_t used = 0;
   int64_t shard_first = 0, shard_count = 0;  // this member's part; the buffer is size · shard_count long, zero-padded
   at::Tensor weight;                         // [size·shard_count], compute or master dtype
-  at::Tensor main_grad;                      // [size·shard_count], master dtype; absent for evaluation
-  at::Tensor master, exp_avg, exp_avg_sq;    // [shard_count], master dtype; absent for evaluation
+  at::Tensor main_grad;                      // [size·shard_count], master dtype; absent with Holding::weights
+  at::Tensor master, exp_avg, exp_avg_sq;    // [shard_count], master dtype; with Holding::training only
 
   at::Tensor grad_shard() const;  // this member's part of main_grad
 };
@@ -52,11 +54,21 @@ struct OwnedPiece {
   int64_t count = 0;
 };
 
+// What a store allocates.
+enum class Holding : uint8_t {
+  weights,            // evaluation
+  weights_and_grads,  // a backward without an update
+  training,           // masters and moments too
+};
+
+// Fills `out` (contiguous, the slice's elements, any floating dtype) with a slice of a parameter's global tensor.
+using WeightReader =
+    std::function<Status(const spec::Param& param, const topology::Slice& slice, const at::Tensor& out)>;
+
 class ParamStore {
  public:
-  // `with_optimizer` false: weights only (evaluation).
   ParamStore(const comm::RankContext& context, const spec::ModelSpec& model, const topology::RankGrid& grid,
-             const precision::Precision& precision, const std::vector<Fusion>& fusions, bool with_optimizer);
+             const precision::Precision& precision, const std::vector<Fusion>& fusions, Holding holding);
 
   const std::vector<spec::Param>& table() const { return table_; }
   std::deque<FlatBuffer>& buffers() { return buffers_; }
@@ -69,6 +81,9 @@ class ParamStore {
 
   // Masters from the counter-based generator, keyed by (seed, name): equal in every layout. Then publish_weights().
   void init_weights(uint64_t seed);  // COLLECTIVE: every class
+  // Weights from elsewhere: into the masters with Holding::training (COLLECTIVE then: every class), else every rank reads
+  // the slices that it stores. Errors: the reader's.
+  Status load_weights(const WeightReader& read);
   // Rounds masters into weights and gathers them over each class.
   void publish_weights();  // COLLECTIVE: every class
   void zero_grads();
@@ -81,7 +96,7 @@ class ParamStore {
 
  private:
   void lay_out(const comm::RankContext& context, const topology::RankGrid& grid, const std::vector<Fusion>& fusions);
-  void allocate(bool with_optimizer);
+  void allocate(Holding holding);
 
   std::vector<spec::Param> table_;
   std::vector<int> stage_of_layer_;

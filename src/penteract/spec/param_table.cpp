@@ -23,7 +23,7 @@ Param matrix(const ModelSpec& m, std::string name, std::vector<int64_t> shape, i
   return p;
 }
 
-Param norm(std::string name, int64_t size, int layer) {
+Param vector(std::string name, int64_t size, int layer) {
   Param p;
   p.name = std::move(name);
   p.shape = {size};
@@ -57,7 +57,7 @@ void add_attention(const ModelSpec& m, int layer, const std::string& prefix, std
   if (m.qk_norm) {
     // Each tp rank saw its own heads only, with or without sequence parallelism.
     for (const char* which : {"q_norm.weight", "k_norm.weight"}) {
-      Param p = norm(attn + which, d, layer);
+      Param p = vector(attn + which, d, layer);
       p.share = Share::partial;
       table.push_back(std::move(p));
     }
@@ -78,6 +78,13 @@ void add_mlp(const ModelSpec& m, int layer, const std::string& prefix, std::vect
   Param router = matrix(m, mlp + "gate.weight", {e, h}, layer);
   router.type = WeightType::master;
   table.push_back(std::move(router));
+  if (m.router_bias) {
+    Param bias = vector(mlp + "gate.e_score_correction_bias", e, layer);
+    bias.init = Init::zeros;
+    bias.type = WeightType::master;
+    bias.trained = false;
+    table.push_back(std::move(bias));
+  }
   table.push_back(expert(matrix(m, mlp + "experts.gate_proj.weight", {e, i, h}, layer), 1));
   table.push_back(expert(matrix(m, mlp + "experts.up_proj.weight", {e, i, h}, layer), 1));
   table.push_back(expert(matrix(m, mlp + "experts.down_proj.weight", {e, h, i}, layer), 2));
@@ -112,12 +119,12 @@ std::vector<Param> param_table(const ModelSpec& m) {
   table.push_back(std::move(embedding));
   for (int layer = 0; layer < m.num_layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
-    table.push_back(norm(prefix + "input_layernorm.weight", m.hidden_size, layer));
+    table.push_back(vector(prefix + "input_layernorm.weight", m.hidden_size, layer));
     add_attention(m, layer, prefix, table);
-    table.push_back(norm(prefix + "post_attention_layernorm.weight", m.hidden_size, layer));
+    table.push_back(vector(prefix + "post_attention_layernorm.weight", m.hidden_size, layer));
     add_mlp(m, layer, prefix, table);
   }
-  Param final_norm = norm("model.norm.weight", m.hidden_size, -1);
+  Param final_norm = vector("model.norm.weight", m.hidden_size, -1);
   final_norm.place = Place::head;
   table.push_back(std::move(final_norm));
   if (!m.tie_embeddings) {

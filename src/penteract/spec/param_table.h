@@ -14,7 +14,7 @@
 
 namespace penteract::spec {
 
-enum class Init : uint8_t { normal, ones };
+enum class Init : uint8_t { normal, ones, zeros };
 
 // Which part of the pipeline holds a parameter.
 enum class Place : uint8_t {
@@ -49,7 +49,8 @@ struct Param {
   std::vector<int64_t> shape;
   Init init = Init::normal;
   double init_std = 0;
-  bool decay = true;  // weight decay: not on one-dimensional parameters
+  bool decay = true;    // weight decay: not on one-dimensional parameters
+  bool trained = true;  // false: has no gradient; a rule of its own moves it (router bias)
   topology::Grid grid = topology::Grid::dense;
   int tp_dim = -1;  // the dim that tp (dense) or etp (expert) cuts
   Cut cut = Cut::none;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "penteract/base/check.h"
 #include "penteract/base/file.h"
 #include "penteract/base/toml.h"
 
@@ -230,7 +231,14 @@ Status read_checkpoint(ConfigTable& t, CheckpointSpec& c) {
 std::string recipe_name(Recipe recipe) {
   return recipe == Recipe::fp64 ? "fp64" : recipe == Recipe::fp32 ? "fp32" : "bf16";
 }
-std::string balance_name(Balance balance) { return balance == Balance::none ? "none" : "sequence"; }
+std::string balance_name(Balance balance) {
+  switch (balance) {
+    case Balance::none: return "none";
+    case Balance::sequence: return "sequence";
+    case Balance::bias: return "bias";
+  }
+  PENT_CHECK(false, "balance {}", static_cast<int>(balance));
+}
 std::string lr_schedule_name(LrSchedule s) {
   static const char* const kNames[] = {"constant", "linear", "cosine", "wsd"};
   return kNames[static_cast<int>(s)];
@@ -278,23 +286,20 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
 
   if (run.model.has_experts()) {
     ConfigTable& router = doc.section("router");
-    std::string balance = "sequence";
+    run.router.balance = run.model.router_bias ? Balance::bias : Balance::sequence;
+    std::string balance;
     PENT_TRY(router.get("balance", balance));
     PENT_TRY(refuse(router, "balance", balance == "micro_batch", "balance = \"micro_batch\""));
-    if (balance == "bias") {
+    if (balance == "bias" && !run.model.router_bias) {
       return router.error("balance", ErrorCode::recipe_range,
                           fmt::format("is \"bias\", but family {} has no bias tensor", run.family),
                           "choose sequence or none");
     }
-    if (balance != "none" && balance != "sequence") {
-      return router.error("balance", ErrorCode::recipe_range, fmt::format("is \"{}\"", balance),
-                          "choose none, sequence, bias or micro_batch");
-    }
-    run.router.balance = balance == "none" ? Balance::none : Balance::sequence;
+    PENT_TRY(get_enum(router, "balance", {"none", "sequence", "bias"}, run.router.balance));
+    // A coefficient of a rule that is not on stays unread, which is an error that names the key.
     if (run.router.balance == Balance::sequence) PENT_TRY(router.get("coef", run.router.coef, 0, 1e6));
-    double z_coef = 0;
-    PENT_TRY(router.get("z_coef", z_coef, 0, 1e6));
-    PENT_TRY(refuse(router, "z_coef", z_coef != 0, "router.z_coef"));
+    if (run.router.balance == Balance::bias) PENT_TRY(router.get("bias_rate", run.router.bias_rate, 0, 1e6));
+    PENT_TRY(router.get("z_coef", run.router.z_coef, 0, 1e6));
   }
 
   ConfigTable& precision = doc.section("precision");
@@ -343,6 +348,8 @@ std::string to_toml(const RunSpec& run, const std::string& model_keys) {
   if (run.model.has_experts()) {
     t += fmt::format("\n[router]\nbalance = \"{}\"\n", balance_name(run.router.balance));
     if (run.router.balance == Balance::sequence) t += fmt::format("coef = {}\n", run.router.coef);
+    if (run.router.balance == Balance::bias) t += fmt::format("bias_rate = {}\n", run.router.bias_rate);
+    t += fmt::format("z_coef = {}\n", run.router.z_coef);
   }
   t += fmt::format("\n[precision]\nrecipe = \"{}\"\n", recipe_name(run.precision));
   t += fmt::format(

@@ -13,7 +13,7 @@
 namespace penteract::spec {
 
 enum class Recipe : uint8_t { fp64, fp32, bf16 };
-enum class Balance : uint8_t { none, sequence };
+enum class Balance : uint8_t { none, sequence, bias };
 enum class LrSchedule : uint8_t { constant, linear, cosine, wsd };
 
 std::string recipe_name(Recipe recipe);
@@ -28,7 +28,9 @@ struct DataSource {
 
 struct RouterSpec {
   Balance balance = Balance::sequence;
-  double coef = 1e-3;
+  double coef = 1e-3;       // of the sequence rule
+  double bias_rate = 1e-3;  // of the bias rule
+  double z_coef = 0;
 };
 
 struct DataSpec {

@@ -4,7 +4,7 @@
 
 namespace penteract::train {
 
-EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t max_windows,
+EvalSummary evaluate(model::Engine& engine, const data::EvalWindows& windows, int64_t max_windows,
                      const std::atomic<bool>* stop) {
   const int64_t rows = engine.batch_shape().global_rows;
   const int64_t count = max_windows == 0 ? windows.num_windows() : std::min(max_windows, windows.num_windows());
@@ -15,10 +15,10 @@ EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t m
       summary.interrupted = true;
       return summary;
     }
-    const auto result = engine.eval_batch([&](int64_t row, int32_t* tokens) {
+    const auto result = engine.eval_batch([&](int64_t row, model::Row& out) {
       const int64_t window = batch * rows + row;
       if (window >= count) return false;
-      or_throw(windows.window(window, tokens));
+      or_throw(windows.window(window, out.tokens.data()));
       return true;
     });
     sum += result.loss_sum;

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "penteract/data/windows.h"
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 
 namespace penteract::train {
 
@@ -17,7 +17,7 @@ struct EvalSummary {
 
 // The first max_windows windows in order (0: all), whatever the batch of the layout; the last batch may be short.
 // `stop` (or null) is looked at before each batch; one rank that asks stops all. COLLECTIVE: world.
-EvalSummary evaluate(Engine& engine, const data::EvalWindows& windows, int64_t max_windows,
+EvalSummary evaluate(model::Engine& engine, const data::EvalWindows& windows, int64_t max_windows,
                      const std::atomic<bool>* stop = nullptr);
 
 }  // namespace penteract::train

@@ -30,7 +30,7 @@ class RankLoop {
         in_(inputs),
         run_(inputs.run),
         out_(outcome),
-        engine_(context, inputs.run, true),
+        engine_(context, inputs.run, parallel::Holding::training),
         lead_(context.rank == 0) {}
 
   Status run() {
@@ -98,9 +98,9 @@ class RankLoop {
     const int64_t step = counters_.step + 1;
     const double lr = learning_rate(run_.optimizer, run_.steps, step);
     const auto start = Clock::now();
-    const StepResult result = engine_.train_step(
-        [&](int64_t row, int32_t* tokens) {
-          or_throw(in_.windows.sample(counters_.samples + row, tokens));
+    const model::StepResult result = engine_.train_step(
+        [&](int64_t row, model::Row& out) {
+          or_throw(in_.windows.sample(counters_.samples + row, out.tokens.data()));
           return true;
         },
         lr, counters_.updates + 1);
@@ -155,7 +155,7 @@ class RankLoop {
   }
 
   void report_step(const StepLine& line, double seconds, int64_t memory_sum) {
-    const StepResult& r = line.result;
+    const model::StepResult& r = line.result;
     if (!out_.first_loss) out_.first_loss = r.loss;
     out_.last_loss = r.loss;
     out_.last_step = line.step;
@@ -246,7 +246,7 @@ class RankLoop {
   const RunInputs& in_;
   const spec::RunSpec& run_;
   RunOutcome& out_;
-  Engine engine_;
+  model::Engine engine_;
   const bool lead_;
   Counters counters_;
   std::optional<MetricsLog> metrics_;

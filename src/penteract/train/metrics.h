@@ -7,13 +7,13 @@
 #include <string>
 
 #include "penteract/base/result.h"
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 
 namespace penteract::train {
 
 struct StepLine {
   int64_t step = 0;
-  StepResult result;
+  model::StepResult result;
   double lr = 0;
   int64_t tokens = 0;  // targets seen so far
   double tokens_per_s = 0;

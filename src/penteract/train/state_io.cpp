@@ -1,35 +1,14 @@
 #include "penteract/train/state_io.h"
 
-#include <fmt/format.h>
-
-#include <set>
+#include <array>
 
 namespace penteract::train {
 namespace {
 
-struct Kind {
-  const char* prefix;
-  at::Tensor parallel::FlatBuffer::*tensor;
-};
-constexpr Kind kKinds[] = {{"master.", &parallel::FlatBuffer::master},
-                           {"exp_avg.", &parallel::FlatBuffer::exp_avg},
-                           {"exp_avg_sq.", &parallel::FlatBuffer::exp_avg_sq}};
-
-// A tensor that no parameter asks for would be lost in silence.
-Status check_names(const checkpoint::Reader& reader, const parallel::ParamStore& store) {
-  std::set<std::string> known;
-  for (const auto& param : store.table()) {
-    for (const Kind& kind : kKinds) known.insert(kind.prefix + param.name);
-  }
-  for (const auto& info : reader.tensors()) {
-    if (!known.count(info.name)) {
-      return Error{ErrorCode::checkpoint_mismatch,
-                   fmt::format("the checkpoint holds \"{}\", which the model does not have", info.name), info.name,
-                   "resume with the model that wrote it"};
-    }
-  }
-  return {};
-}
+// In the order of checkpoint::kParamTensors.
+constexpr std::array kTensors = {&parallel::FlatBuffer::master, &parallel::FlatBuffer::exp_avg,
+                                 &parallel::FlatBuffer::exp_avg_sq};
+static_assert(kTensors.size() == std::size(checkpoint::kParamTensors));
 
 }  // namespace
 
@@ -38,9 +17,9 @@ std::vector<checkpoint::Piece> checkpoint_pieces(parallel::ParamStore& store) {
   for (auto& buffer : store.buffers()) {
     for (const auto& owned : store.owned_pieces(buffer)) {
       const auto& param = store.table()[owned.param];
-      for (const Kind& kind : kKinds) {
-        pieces.push_back({kind.prefix + param.name, param.shape, owned.slice,
-                          (buffer.*kind.tensor).narrow(0, owned.shard_first, owned.count)});
+      for (size_t i = 0; i < kTensors.size(); ++i) {
+        pieces.push_back({checkpoint::kParamTensors[i] + param.name, param.shape, owned.slice,
+                          (buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count)});
       }
     }
   }
@@ -48,12 +27,12 @@ std::vector<checkpoint::Piece> checkpoint_pieces(parallel::ParamStore& store) {
 }
 
 Status load_training_state(const checkpoint::Reader& reader, parallel::ParamStore& store) {
-  PENT_TRY(check_names(reader, store));
+  PENT_TRY(checkpoint::StepWeights(reader).check(store.table()));
   for (auto& buffer : store.buffers()) {
     for (const auto& owned : store.owned_pieces(buffer)) {
-      for (const Kind& kind : kKinds) {
-        PENT_TRY(reader.read(kind.prefix + store.table()[owned.param].name, owned.slice,
-                             (buffer.*kind.tensor).narrow(0, owned.shard_first, owned.count)));
+      for (size_t i = 0; i < kTensors.size(); ++i) {
+        PENT_TRY(reader.read(checkpoint::kParamTensors[i] + store.table()[owned.param].name, owned.slice,
+                             (buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count)));
       }
     }
   }
@@ -61,15 +40,11 @@ Status load_training_state(const checkpoint::Reader& reader, parallel::ParamStor
   return {};
 }
 
-Status load_weights(const checkpoint::Reader& reader, parallel::ParamStore& store) {
-  PENT_TRY(check_names(reader, store));
-  for (auto& buffer : store.buffers()) {
-    for (const auto& segment : buffer.segments) {
-      PENT_TRY(reader.read("master." + store.table()[segment.param].name, segment.slice,
-                           buffer.weight.narrow(0, segment.flat_first, segment.count)));
-    }
-  }
-  return {};
+Status load_weights(const checkpoint::WeightSource& source, parallel::ParamStore& store) {
+  PENT_TRY(source.check(store.table()));
+  return store.load_weights([&](const spec::Param& param, const topology::Slice& slice, const at::Tensor& out) {
+    return source.read(param.name, slice, out);
+  });
 }
 
 }  // namespace penteract::train

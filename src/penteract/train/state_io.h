@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "penteract/checkpoint/reader.h"
 #include "penteract/checkpoint/step_writer.h"
+#include "penteract/checkpoint/weight_source.h"
 #include "penteract/parallel/param_store.h"
 
 namespace penteract::train {
@@ -18,7 +18,7 @@ std::vector<checkpoint::Piece> checkpoint_pieces(parallel::ParamStore& store);
 // COLLECTIVE: every class (after success on this rank).
 Status load_training_state(const checkpoint::Reader& reader, parallel::ParamStore& store);
 
-// Weights alone, for evaluation: every rank reads the slices it stores.
-Status load_weights(const checkpoint::Reader& reader, parallel::ParamStore& store);
+// Weights alone: ParamStore::load_weights from a source that holds exactly the store's parameters.
+Status load_weights(const checkpoint::WeightSource& source, parallel::ParamStore& store);
 
 }  // namespace penteract::train

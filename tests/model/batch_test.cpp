@@ -1,4 +1,4 @@
-#include "penteract/train/batch.h"
+#include "penteract/model/batch.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "penteract/topology/sequence.h"
 
-namespace penteract::train {
+namespace penteract::model {
 namespace {
 
 topology::Layout layout_of(const char* text) {
@@ -15,9 +15,9 @@ topology::Layout layout_of(const char* text) {
 }
 
 // Row r of the batch holds tokens 100·r, 100·r + 1, ...; row 5 does not exist.
-bool read(int64_t row, int32_t* tokens) {
+bool read(int64_t row, Row& out) {
   if (row == 5) return false;
-  for (int i = 0; i <= 7; ++i) tokens[i] = static_cast<int32_t>(100 * row + i);
+  for (int i = 0; i <= 7; ++i) out.tokens[i] = static_cast<int32_t>(100 * row + i);
   return true;
 }
 
@@ -72,4 +72,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, BatchOf,
                          testing::Values("tp=1", "cp=2", "cp=4", "dp=2", "tp=2,cp=2,dp=2", "tp=4,sp=off", "tp=3,cp=2"));
 
 }  // namespace
-}  // namespace penteract::train
+}  // namespace penteract::model

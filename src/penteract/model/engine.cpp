@@ -1,4 +1,4 @@
-#include "penteract/train/engine.h"
+#include "penteract/model/engine.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "penteract/parallel/pipeline.h"
+#include "penteract/parallel/router_bias.h"
 #include "penteract/schedule/action.h"
 #include "penteract/topology/sequence.h"
 
-namespace penteract::train {
+namespace penteract::model {
 namespace {
 
 BatchShape shape_of(const spec::RunSpec& run) {
@@ -21,39 +23,43 @@ BatchShape shape_of(const spec::RunSpec& run) {
 
 }  // namespace
 
-Engine::Engine(const comm::RankContext& context, const spec::RunSpec& run, bool with_optimizer)
+Engine::Engine(const comm::RankContext& context, const spec::RunSpec& run, parallel::Holding holding)
     : run_(run),
       grid_(run.layout),
       precision_(precision::make_precision(run.precision)),
       groups_(parallel::make_groups(context, grid_)),
-      store_(context, run.model, grid_, precision_, model::Decoder::fusions(run.model), with_optimizer),
+      store_(context, run.model, grid_, precision_, Decoder::fusions(run.model), holding),
       shape_(shape_of(run)),
       decoder_(run.model, precision_, groups_, store_, shape_.padded) {}
 
-int64_t Engine::global_targets(const std::vector<model::MicroBatch>& batches) const {
-  at::Tensor count = at::zeros({1}, at::kLong);
+Engine::Totals Engine::totals_of(const std::vector<MicroBatch>& batches) const {
+  at::Tensor count = at::zeros({2}, at::kLong);
   count.data_ptr<int64_t>()[0] = count_targets(batches);
+  count.data_ptr<int64_t>()[1] = count_tokens(batches);
   groups_.dp_cp.all_reduce_sum(count, {.tag = "target tokens"});
-  return count.data_ptr<int64_t>()[0];
+  return {count.data_ptr<int64_t>()[0], count.data_ptr<int64_t>()[1]};
 }
 
-double Engine::run_schedule(const std::vector<model::MicroBatch>& batches, bool training, int64_t num_targets,
-                            parallel::RoutingStats* stats) {
+double Engine::run_schedule(const std::vector<MicroBatch>& batches, bool training, double loss_scale,
+                            Decoder::Pass pass, const Taps& taps) {
   const auto schedule =
       or_throw(schedule::make_schedule(training ? run_.layout.schedule : "forward_only", run_.layout.pp,
                                        run_.layout.vpp, static_cast<int>(batches.size())));
   parallel::PipelineOptions options;
   options.activation_shape = decoder_.activation_shape(run_.micro_batch);
   options.activation_dtype = precision_.compute;
-  options.loss_scale = 1.0 / static_cast<double>(num_targets);
+  options.loss_scale = loss_scale;
   options.training = training;
   options.drain_weight_grads = [this] { decoder_.queue().drain(); };
-  const bool balance = training && run_.model.has_experts() && run_.router.balance == spec::Balance::sequence;
-  const double coef_per_row = balance ? run_.router.coef / static_cast<double>(run_.global_batch) : 0;
-  const bool counts_loss = groups_.coord.pp == run_.layout.pp - 1 && groups_.coord.tp == 0;
+  pass.replay = taps.replay;
+  pass.record = taps.record;
+  pass.logits = taps.logits;
+  if (pass.record != nullptr) pass.record->assign(run_.model.num_layers, std::vector<at::Tensor>(batches.size()));
+  if (pass.logits != nullptr) pass.logits->assign(batches.size(), {});
+  const bool counts_loss = decoder_.is_last_stage() && groups_.coord.tp == 0;
   double loss_sum = 0;
   auto forward = [&](int micro_batch, const at::Tensor& input) {
-    const at::Tensor output = decoder_.forward(batches[micro_batch], input, coef_per_row, stats);
+    const at::Tensor output = decoder_.forward(batches[micro_batch], input, pass);
     if (counts_loss) loss_sum += output.item<double>();
     return output;
   };
@@ -61,35 +67,43 @@ double Engine::run_schedule(const std::vector<model::MicroBatch>& batches, bool 
   return loss_sum;
 }
 
-StepResult Engine::forward_backward(const RowReader& read) {
+StepResult Engine::forward_backward(const RowReader& read, const Taps& taps) {
   const auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
+  const Totals totals = totals_of(batches);
   StepResult result;
-  result.target_tokens = global_targets(batches);
-  if (result.target_tokens == 0) return result;
-
+  result.target_tokens = totals.targets;
   store_.zero_grads();
+  if (totals.targets == 0) return result;
+
   parallel::RoutingStats stats;
   const int64_t layers = run_.model.num_layers, experts = run_.model.num_experts;
   stats.aux_loss = at::zeros({}, at::kDouble);
-  stats.expert_counts = at::zeros({layers, std::max<int64_t>(1, experts)}, at::kLong);
-  const double loss_sum =
-      run_schedule(batches, true, result.target_tokens, run_.model.has_experts() ? &stats : nullptr);
+  stats.expert_counts = at::zeros({layers, experts}, at::kLong);
+  Decoder::Pass pass;
+  if (run_.model.has_experts()) {
+    pass.stats = &stats;
+    if (run_.router.balance == spec::Balance::sequence)
+      pass.balance_per_row = run_.router.coef / static_cast<double>(run_.global_batch);
+    pass.z_per_token = run_.router.z_coef / static_cast<double>(totals.tokens);
+  }
+  const double loss_sum = run_schedule(batches, true, 1.0 / static_cast<double>(totals.targets), pass, taps);
   store_.reduce_grads();
   const auto norm = parallel::global_grad_norm(store_, groups_.world);
 
-  // One exchange for all that is only reported.
+  // One exchange for what all ranks add up.
   at::Tensor report = at::zeros({2 + stats.expert_counts.numel()}, at::kDouble);
   report[0] = loss_sum;
   report[1] = stats.aux_loss;
   report.narrow(0, 2, stats.expert_counts.numel()).copy_(stats.expert_counts.view({-1}));
   groups_.world.all_reduce_sum(report, {.tag = "step report"});
   const double* values = report.data_ptr<double>();
-  result.loss = values[0] / static_cast<double>(result.target_tokens);
+  result.loss = values[0] / static_cast<double>(totals.targets);
   result.aux_loss = values[1];
-  for (int64_t layer = 0; experts > 0 && layer < layers; ++layer) {
-    const double* counts = values + 2 + layer * experts;
-    double sum = 0, max = 0;
-    for (int64_t e = 0; e < experts; ++e) sum += counts[e], max = std::max(max, counts[e]);
+  result.expert_counts.assign(values + 2, values + report.numel());
+  for (int64_t layer = 0; layer < layers && experts > 0; ++layer) {
+    const auto first = result.expert_counts.begin() + layer * experts, last = first + experts;
+    const auto sum = static_cast<double>(std::accumulate(first, last, int64_t{0}));
+    const auto max = static_cast<double>(*std::max_element(first, last));
     if (sum > 0) result.max_expert_load = std::max(result.max_expert_load, max * static_cast<double>(experts) / sum);
   }
   result.nonfinite = !norm.finite || !std::isfinite(result.loss);
@@ -97,24 +111,25 @@ StepResult Engine::forward_backward(const RowReader& read) {
   return result;
 }
 
-StepResult Engine::train_step(const RowReader& read, double lr, int64_t update) {
-  const StepResult result = forward_backward(read);
+StepResult Engine::train_step(const RowReader& read, double lr, int64_t update, const Taps& taps) {
+  const StepResult result = forward_backward(read, taps);
   if (result.nonfinite || result.target_tokens == 0) return result;
+  if (run_.router.balance == spec::Balance::bias && run_.model.has_experts())
+    parallel::update_router_biases(store_, result.expert_counts, run_.router.bias_rate);
   parallel::adamw_update(store_, run_.optimizer, lr, update, result.grad_norm);
   return result;
 }
 
-EvalResult Engine::eval_batch(const RowReader& read) {
+EvalResult Engine::eval_batch(const RowReader& read, const Taps& taps) {
   const at::AutoGradMode off(false);
   const auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
   EvalResult result;
-  result.target_tokens = global_targets(batches);
-  if (result.target_tokens == 0) return result;
+  result.target_tokens = totals_of(batches).targets;
   at::Tensor sum = at::zeros({1}, at::kDouble);
-  sum.data_ptr<double>()[0] = run_schedule(batches, false, result.target_tokens, nullptr);
+  sum.data_ptr<double>()[0] = run_schedule(batches, false, 1, {}, taps);
   groups_.world.all_reduce_sum(sum, {.tag = "evaluation"});
   result.loss_sum = sum.data_ptr<double>()[0];
   return result;
 }
 
-}  // namespace penteract::train
+}  // namespace penteract::model
