@@ -131,7 +131,7 @@ Status ConfigTable::require(const std::string& key) {
   if (has(key)) return {};
   asked_.insert(key);
   return Error{ErrorCode::recipe_missing, "is not given", dotted(name_, key),
-               fmt::format("add {} to [{}]", key, name_)};
+               name_.empty() ? "add it" : fmt::format("add {} to [{}]", key, name_)};
 }
 
 std::vector<std::string> ConfigTable::unread() const {

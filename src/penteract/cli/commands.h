@@ -16,6 +16,7 @@ using Run = std::function<int()>;
 // command_line: as it was typed, for the run record.
 void add_train(CLI::App& app, Run& run, const std::string& command_line);
 void add_eval(CLI::App& app, Run& run);
+void add_probe(CLI::App& app, Run& run);
 void add_data(CLI::App& app, Run& run);
 void add_inspect(CLI::App& app, Run& run);
 void add_verify(CLI::App& app, Run& run);

@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   }
   cli::add_train(app, run, command_line);
   cli::add_eval(app, run);
+  cli::add_probe(app, run);
   cli::add_data(app, run);
   cli::add_inspect(app, run);
   cli::add_verify(app, run);

@@ -39,11 +39,10 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   PENT_ASSIGN(spec::RunSpec run, spec::load_recipe(recipe, sets, families::read_model, layout_override(options)));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
   PENT_TRY(spec::check_layout(run.model, run.layout, run.global_batch));
-  PENT_ASSIGN(const families::Family* family, families::find_family(run.family));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Stands in the resolved recipe: the number of threads changes bits, so a resume that changes it must say so.
   if (run.threads == 0) run.threads = std::max(1, cores / run.ranks);
-  const std::string resolved = spec::to_toml(run, family->write(run.model));
+  const std::string resolved = spec::to_toml(run, families::write_model(run.model));
   PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
   PENT_ASSIGN(const auto resume, train::find_resume_point(directory.checkpoints(), run, resolved));
   Trained trained;

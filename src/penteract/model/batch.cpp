@@ -86,8 +86,7 @@ TokenPlaces::TokenPlaces(const BatchShape& shape, const topology::Layout& layout
       positions_(gathered ? gathered_positions(shape, layout, coord)
                           : topology::local_positions(layout, coord.cp, coord.tp, shape.padded)) {}
 
-template <class F>
-void TokenPlaces::for_each(int64_t rows, F visit) const {
+void TokenPlaces::for_each(int64_t rows, const std::function<void(int64_t, int64_t, int64_t)>& visit) const {
   for (size_t i = 0; i < positions_.size(); ++i) {
     if (positions_[i] >= seq_length_) continue;
     for (int64_t b = 0; b < micro_rows_ && first_row_ + b < rows; ++b)

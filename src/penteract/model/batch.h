@@ -50,12 +50,10 @@ class TokenPlaces {
   void to_global(const at::Tensor& local, at::Tensor global) const;
   // The reverse: [T, ...] of global's dtype; tokens outside of `global` are zero.
   at::Tensor to_local(const at::Tensor& global) const;
+  // visit(local row, global row, position) of each token inside [rows, seq_length).
+  void for_each(int64_t rows, const std::function<void(int64_t, int64_t, int64_t)>& visit) const;
 
  private:
-  // (local row, global row, position) of each token inside [rows, seq_length).
-  template <class F>
-  void for_each(int64_t rows, F visit) const;
-
   int64_t seq_length_, first_row_, micro_rows_;
   std::vector<int64_t> positions_;
 };

@@ -44,17 +44,30 @@ Status read_decoder_sizes(ConfigTable& t, spec::ModelSpec& m) {
   PENT_TRY(t.get("vocab_size", m.vocab_size, 1, int64_t{1} << 31));
   PENT_TRY(t.get("tie_word_embeddings", m.tie_embeddings));
   PENT_TRY(t.get("rms_norm_eps", m.norm_eps, 0, 1));
-  PENT_TRY(t.get("rope_theta", m.rope_theta, 1, 1e15));
   PENT_TRY(t.get("initializer_range", m.initializer_range, 0, 1e3));
-  return t.get("max_position_embeddings", m.max_position_embeddings, 1, int64_t{1} << 31);
+  PENT_TRY(t.get("max_position_embeddings", m.max_position_embeddings, 1, int64_t{1} << 31));
+  accept_irrelevant(t, {"architectures", "model_type", "torch_dtype", "dtype", "use_cache", "bos_token_id",
+                        "eos_token_id", "pad_token_id", "transformers_version", "_name_or_path"});
+  return {};
 }
 
-const std::vector<std::string>& irrelevant_keys() {
-  static const std::vector<std::string> keys = {
-      "architectures",        "model_type",           "torch_dtype",         "dtype",          "use_cache",
-      "bos_token_id",         "eos_token_id",         "pad_token_id",        "sliding_window", "max_window_layers",
-      "transformers_version", "output_router_logits", "router_aux_loss_coef"};
-  return keys;
+Status read_dense_mlp(ConfigTable& t, spec::ModelSpec& m) {
+  PENT_TRY(t.require("intermediate_size"));
+  PENT_TRY(t.get("intermediate_size", m.intermediate_size, 1, kMaxSize));
+  m.moe_layers.assign(m.num_layers, false);
+  return {};
+}
+
+Status require_plain_attention(ConfigTable& t) {
+  PENT_TRY(require_value(t, "hidden_act", std::string("silu")));
+  PENT_TRY(require_value(t, "attention_bias", false));
+  PENT_TRY(require_value(t, "attention_dropout", 0.0));
+  PENT_TRY(require_value(t, "use_sliding_window", false));
+  accept_irrelevant(t, {"sliding_window", "max_window_layers"});  // of use_sliding_window
+  std::vector<std::string> types;
+  PENT_TRY(t.get("layer_types", types));
+  for (const auto& type : types) PENT_TRY(must_be(t, "layer_types", type, "full_attention"));
+  return {};
 }
 
 void accept_irrelevant(ConfigTable& table, const std::vector<std::string>& keys) {
@@ -82,10 +95,14 @@ Status require_value(ConfigTable& t, const std::string& key, const std::string& 
 std::string write_decoder_sizes(const spec::ModelSpec& m) {
   return fmt::format(
       "num_hidden_layers = {}\nhidden_size = {}\nnum_attention_heads = {}\nnum_key_value_heads = {}\nhead_dim = {}\n"
-      "vocab_size = {}\ntie_word_embeddings = {}\nrms_norm_eps = {}\nrope_theta = {}\ninitializer_range = {}\n"
+      "vocab_size = {}\ntie_word_embeddings = {}\nrms_norm_eps = {}\ninitializer_range = {}\n"
       "max_position_embeddings = {}\n",
       m.num_layers, m.hidden_size, m.num_heads, m.num_kv_heads, m.head_dim, m.vocab_size, m.tie_embeddings, m.norm_eps,
-      m.rope_theta, m.initializer_range, m.max_position_embeddings);
+      m.initializer_range, m.max_position_embeddings);
+}
+
+std::string write_dense_mlp(const spec::ModelSpec& m) {
+  return fmt::format("intermediate_size = {}\n", m.intermediate_size);
 }
 
 }  // namespace penteract::families::common

@@ -10,20 +10,26 @@
 namespace penteract::families::common {
 
 // hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (default: heads), head_dim (default:
-// hidden ÷ heads), vocab_size, tie_word_embeddings, rms_norm_eps, rope_theta, initializer_range,
-// max_position_embeddings. Errors: recipe_missing, recipe_range, model_key where numbers do not divide.
+// hidden ÷ heads), vocab_size, tie_word_embeddings, rms_norm_eps, initializer_range, max_position_embeddings; and the
+// keys of a pasted config that change nothing here. Errors: recipe_missing, recipe_range, model_key where numbers do not divide.
 Status read_decoder_sizes(ConfigTable& table, spec::ModelSpec& model);
 
-// Keys of a pasted config that change nothing here: names, dtypes, token ids, caches, balancing coefficients.
+// intermediate_size of a model whose layers are all dense.
+Status read_dense_mlp(ConfigTable& table, spec::ModelSpec& model);
+
+// Keys that change nothing here.
 void accept_irrelevant(ConfigTable& table, const std::vector<std::string>& keys);
-const std::vector<std::string>& irrelevant_keys();
+
+// SiLU, and attention without biases, dropout and sliding windows: model_key for anything else.
+Status require_plain_attention(ConfigTable& table);
 
 // The key, where given, must have this value: anything else is a feature that is not built (model_key).
 Status require_value(ConfigTable& table, const std::string& key, bool value);
 Status require_value(ConfigTable& table, const std::string& key, double value);
 Status require_value(ConfigTable& table, const std::string& key, const std::string& value);
 
-// The lines of read_decoder_sizes.
+// The lines of read_decoder_sizes and read_dense_mlp.
 std::string write_decoder_sizes(const spec::ModelSpec& model);
+std::string write_dense_mlp(const spec::ModelSpec& model);
 
 }  // namespace penteract::families::common

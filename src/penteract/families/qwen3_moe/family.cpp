@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "penteract/families/common/config_keys.h"
+#include "penteract/families/common/rope_keys.h"
+#include "penteract/families/common/weight_rules.h"
 
 namespace penteract::families::qwen3_moe {
 namespace {
@@ -16,8 +18,18 @@ Status read(ConfigTable& t, spec::ModelSpec& m) {
   m.norm_eps = 1e-6;
   m.qk_norm = true;
   PENT_TRY(common::read_decoder_sizes(t, m));
-  for (const char* key : {"num_experts", "num_experts_per_tok"}) PENT_TRY(t.require(key));
+  PENT_TRY(common::read_rope(t, m, false));
+  // Transformers writes num_local_experts.
+  int64_t local_experts = 0;
+  PENT_TRY(t.get("num_local_experts", local_experts, 1, 1 << 20));
+  if (local_experts == 0) PENT_TRY(t.require("num_experts"));
+  m.num_experts = local_experts;
   PENT_TRY(t.get("num_experts", m.num_experts, 1, 1 << 20));
+  if (local_experts != 0 && local_experts != m.num_experts) {
+    return t.error("num_local_experts", ErrorCode::model_key,
+                   fmt::format("is {}, but num_experts is {}", local_experts, m.num_experts), "remove one of them");
+  }
+  PENT_TRY(t.require("num_experts_per_tok"));
   PENT_TRY(t.get("num_experts_per_tok", m.num_experts_per_tok, 1, 1 << 20));
   if (m.num_experts_per_tok > m.num_experts) {
     return t.error("num_experts_per_tok", ErrorCode::model_key,
@@ -48,11 +60,8 @@ Status read(ConfigTable& t, spec::ModelSpec& m) {
   if (any_dense && m.intermediate_size == 0) PENT_TRY(t.require("intermediate_size"));
   if (!any_dense) m.intermediate_size = 0;
 
-  PENT_TRY(common::require_value(t, "hidden_act", std::string("silu")));
-  PENT_TRY(common::require_value(t, "attention_bias", false));
-  PENT_TRY(common::require_value(t, "attention_dropout", 0.0));
-  PENT_TRY(common::require_value(t, "use_sliding_window", false));
-  common::accept_irrelevant(t, common::irrelevant_keys());
+  PENT_TRY(common::require_plain_attention(t));
+  common::accept_irrelevant(t, {"output_router_logits", "router_aux_loss_coef"});
   return {};
 }
 
@@ -61,7 +70,7 @@ std::string write(const spec::ModelSpec& m) {
   for (int layer = 0; layer < m.num_layers; ++layer) {
     if (!m.moe_layers[layer]) dense += fmt::format("{}{}", dense.empty() ? "" : ", ", layer);
   }
-  std::string text = "family = \"qwen3_moe\"\n" + common::write_decoder_sizes(m);
+  std::string text = common::write_decoder_sizes(m) + common::write_rope(m);
   if (m.intermediate_size > 0) text += fmt::format("intermediate_size = {}\n", m.intermediate_size);
   text += fmt::format(
       "moe_intermediate_size = {}\nnum_experts = {}\nnum_experts_per_tok = {}\nnorm_topk_prob = {}\nmlp_only_layers = "
@@ -72,6 +81,6 @@ std::string write(const spec::ModelSpec& m) {
 
 }  // namespace
 
-Family family() { return {"qwen3_moe", read, write}; }
+Family family() { return {"qwen3_moe", read, write, common::decoder_tensors}; }
 
 }  // namespace penteract::families::qwen3_moe
