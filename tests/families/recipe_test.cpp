@@ -56,6 +56,51 @@ TEST(Recipe, APastedConfigIsRead) {
   EXPECT_EQ(run->model.norm_eps, 1e-5);
 }
 
+// Dense families: their own defaults, and a resolved recipe that reads back.
+TEST(Recipe, DenseFamilies) {
+  const std::string sizes =
+      "vocab_size = 300\nnum_hidden_layers = 2\nhidden_size = 32\nintermediate_size = 24\nnum_attention_heads = 4\n"
+      "num_key_value_heads = 2\n";
+  const std::string rest =
+      "[run]\ndir = \"r\"\n[data]\ntokenizer = \"t.json\"\ntrain = [\"a.txt\"]\nseq_length = 16\n[batch]\nglobal = 2\n"
+      "[optimizer]\nlr = 1e-3\n[train]\nsteps = 2\n";
+  const auto load_model = [&](const std::string& keys) { return load(rest + "[model]\n" + keys + sizes); };
+  const auto qwen = load_model("family = \"qwen3\"\n");
+  ASSERT_TRUE(qwen.ok()) << qwen.error().message();
+  EXPECT_TRUE(qwen->model.qk_norm);
+  EXPECT_EQ(qwen->model.norm_eps, 1e-6);
+  const auto llama = load_model(
+      "family = \"llama\"\ntie_word_embeddings = true\nrope_scaling = { rope_type = \"llama3\", factor = 32.0, "
+      "low_freq_factor = 1.0, high_freq_factor = 4.0, original_max_position_embeddings = 8192 }\n");
+  ASSERT_TRUE(llama.ok()) << llama.error().message();
+  EXPECT_FALSE(llama->model.qk_norm);
+  EXPECT_EQ(llama->model.norm_eps, 1e-5);
+  EXPECT_EQ(llama->model.rope_theta, 5e5);
+  EXPECT_EQ(llama->model.llama3_rope.factor, 32);
+  for (const auto* run : {&*qwen, &*llama}) {
+    const auto again = load(to_toml(*run, families::write_model(run->model)));
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_EQ(again->model, run->model);
+  }
+  // Without experts there is nothing to route.
+  const auto router = load(rest + "[model]\nfamily = \"llama\"\n" + sizes + "[router]\nbalance = \"none\"\n");
+  ASSERT_FALSE(router.ok());
+  EXPECT_EQ(router.error().code, ErrorCode::recipe_key);
+}
+
+TEST(Recipe, RouterKeys) {
+  const auto z = load(kRecipe, {"router.z_coef=0.01", "router.balance=none"});
+  ASSERT_TRUE(z.ok()) << z.error().message();
+  EXPECT_EQ(z->router.z_coef, 0.01);
+  EXPECT_EQ(z->router.balance, Balance::none);
+  // A key of a rule that is not on would be ignored; a rule without its tensor cannot be on.
+  for (const char* set : {"router.bias_rate=0.1", "router.balance=bias", "router.balance=micro_batch",
+                          "router.balance=other", "router.z_coef=-1.0"}) {
+    EXPECT_FALSE(load(kRecipe, {set}).ok()) << set;
+  }
+  EXPECT_FALSE(load(kRecipe, {"router.balance=none", "router.coef=0.1"}).ok());
+}
+
 struct Bad {
   const char* from;
   const char* to;
