@@ -236,6 +236,41 @@ TEST(LayoutProperties, HoldersPartitionTheRanksAndOneContributesForEachReplica) 
   });
 }
 
+// What a rank stores of one block works together: its query heads find their key head, rows of one matrix meet the
+// columns of the next.
+TEST(LayoutProperties, SlicesOfOneBlockFitTogether) {
+  for_random_layouts([](const ModelSpec& m, const Layout& l, std::mt19937_64&) {
+    const RankGrid grid(l);
+    const int64_t heads_per_key = m.num_heads / m.num_kv_heads;
+    for (int r = 0; r < grid.num_ranks(); ++r) {
+      std::map<std::string, Slice> slices;
+      for (const Param& p : param_table(m)) slices[p.name] = local_slice(p, l, grid.coord(r));
+      const auto range = [&](const std::string& name, int dim) {
+        const Slice& s = slices.at(name);
+        return topology::Range{s.offset[dim], s.size[dim]};
+      };
+      for (int layer = 0; layer < m.num_layers; ++layer) {
+        const std::string prefix = fmt::format("model.layers.{}.", layer), attn = prefix + "self_attn.",
+                          mlp = prefix + (m.moe_layers[layer] ? "mlp.experts." : "mlp.");
+        const auto q = range(attn + "q_proj.weight", 0), k = range(attn + "k_proj.weight", 0);
+        for (int64_t head = q.first / m.head_dim; head < (q.first + q.count) / m.head_dim; ++head) {
+          const int64_t key_first = head / heads_per_key * m.head_dim;
+          EXPECT_TRUE(k.first <= key_first && key_first + m.head_dim <= k.first + k.count)
+              << "rank " << r << " has query head " << head << " without its key head";
+        }
+        EXPECT_EQ(range(attn + "v_proj.weight", 0), k);
+        EXPECT_EQ(range(attn + "o_proj.weight", 1), q);
+        const int rows = m.moe_layers[layer] ? 1 : 0;
+        EXPECT_EQ(range(mlp + "up_proj.weight", rows), range(mlp + "gate_proj.weight", rows));
+        EXPECT_EQ(range(mlp + "down_proj.weight", rows + 1), range(mlp + "gate_proj.weight", rows));
+        if (!m.moe_layers[layer]) continue;
+        EXPECT_EQ(range(mlp + "up_proj.weight", 0), range(mlp + "gate_proj.weight", 0));
+        EXPECT_EQ(range(mlp + "down_proj.weight", 0), range(mlp + "gate_proj.weight", 0));
+      }
+    }
+  });
+}
+
 // The optimizer's shards: consecutive flat ranges of a slice, cut anywhere.
 TEST(LayoutProperties, FlatRangesCutAnywhereTileASlice) {
   for_random_layouts([](const ModelSpec& m, const Layout& l, std::mt19937_64& rng) {
