@@ -17,7 +17,8 @@ std::string describe(const Call& call) {
 }
 
 bool same_call(const Call& a, const Call& b) {
-  return a.dtype == b.dtype && a.agreed == b.agreed && std::strcmp(a.operation, b.operation) == 0;
+  return a.dtype == b.dtype && a.agreed == b.agreed && (a.device == nullptr) == (b.device == nullptr) &&
+         std::strcmp(a.operation, b.operation) == 0;
 }
 
 }  // namespace penteract::comm

@@ -13,6 +13,8 @@
 
 namespace penteract::comm {
 
+class DeviceEnd;
+
 struct Call {
   const char* operation = "";  // a literal
   const char* tag = "";        // a literal
@@ -24,6 +26,7 @@ struct Call {
   int64_t agreed = 0;  // what all members must give alike: numel, or the root
   topology::CollectiveCost cost;
   std::chrono::milliseconds deadline{0};
+  DeviceEnd* device = nullptr;  // this rank's, where the tensor lies on one; null: host memory
 };
 
 // "all_reduce_sum Float [8, 3], 96 bytes, tag 'gradients'"; no sequence, which stands with the group.

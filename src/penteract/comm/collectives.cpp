@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "penteract/base/check.h"
+#include "penteract/comm/device.h"
 
 namespace penteract::comm {
 namespace {
@@ -13,25 +14,38 @@ std::vector<size_t> sizes_of(const std::vector<MutableBytes>& places) {
   return sizes;
 }
 
+void copy_bytes(DeviceEnd* device, std::byte* to, const std::byte* from, size_t size) {
+  if (device != nullptr) device->copy(to, from, size);
+  else std::memcpy(to, from, size);
+}
+
+void reduce(DeviceEnd* device, ReduceOp op, at::ScalarType dtype, std::span<const Bytes> views, std::byte* out) {
+  if (device != nullptr) device->reduce(op, dtype, views, out);
+  else reduce_views(op, dtype, views, out);
+}
+
 // From the member after this one on, so that readers do not all start at the same member's memory.
-void copy_views(std::span<const Bytes> views, const std::vector<MutableBytes>& places, int own_index) {
+void copy_views(DeviceEnd* device, std::span<const Bytes> views, const std::vector<MutableBytes>& places,
+                int own_index) {
   const size_t n = places.size();
   for (size_t step = 1; step <= n; ++step) {
     const size_t i = (own_index + step) % n;
     if (places[i].size > 0 && places[i].data != views[i].data) {
-      std::memcpy(places[i].data, views[i].data, places[i].size);
+      copy_bytes(device, places[i].data, views[i].data, places[i].size);
     }
   }
 }
 
-void set_zero(MutableBytes bytes) {
-  if (bytes.size > 0) std::memset(bytes.data, 0, bytes.size);
+void set_zero(DeviceEnd* device, MutableBytes bytes) {
+  if (bytes.size == 0) return;
+  if (device != nullptr) device->set_zero(bytes.data, bytes.size);
+  else std::memset(bytes.data, 0, bytes.size);
 }
 
 }  // namespace
 
 MutableBytes bytes_of(const at::Tensor& t) {
-  PENT_CHECK(t.is_contiguous() && t.device().is_cpu());
+  PENT_CHECK(t.is_contiguous());
   return {static_cast<std::byte*>(t.data_ptr()), static_cast<size_t>(t.nbytes())};
 }
 
@@ -50,6 +64,7 @@ void Pending::wait() {
   FlightRecorder& recorder = group_->world->recorder(group_->rank());
   recorder.waiting(record_);
   complete();
+  if (call_.device != nullptr) call_.device->join();
   recorder.done(record_);
 }
 
@@ -78,14 +93,15 @@ void CopyCall::complete() {
   const std::span<const Bytes> views = exchange_->receive();
   if (views.empty()) {
     for (const MutableBytes& place : places_) {
-      if (place.data != own_.data) set_zero(place);
+      if (place.data != own_.data) set_zero(call().device, place);
     }
     const MutableBytes& own_place = places_[group().index];
-    if (own_place.size > 0 && own_place.data != own_.data) std::memcpy(own_place.data, own_.data, own_place.size);
+    if (own_place.size > 0 && own_place.data != own_.data)
+      copy_bytes(call().device, own_place.data, own_.data, own_place.size);
     return;
   }
   check_sizes(views, sizes_of(places_));
-  copy_views(views, places_, group().index);
+  copy_views(call().device, views, places_, group().index);
   exchange_->release();
   exchange_->finish();
 }
@@ -103,11 +119,11 @@ ReduceCall::ReduceCall(std::shared_ptr<const GroupState> state, const Call& call
 void ReduceCall::complete() {
   const std::span<const Bytes> views = exchange_->receive();
   if (views.empty()) {
-    if (out_.data != own_) set_zero(out_);
+    if (out_.data != own_) set_zero(call().device, out_);
     return;
   }
   check_sizes(views, std::vector<size_t>(views.size(), out_.size));
-  reduce_views(op_, call().dtype, views, out_.data);
+  reduce(call().device, op_, call().dtype, views, out_.data);
   exchange_->release();
   exchange_->finish();
 }
@@ -129,7 +145,7 @@ void AllReduceCall::complete() {
   // Nobody else reads this rank's own slice of its t, so the sum goes there at once.
   const MutableBytes own = slice(group().index);
   check_sizes(views, std::vector<size_t>(views.size(), own.size));
-  reduce_views(op_, call().dtype, views, own.data);
+  reduce(call().device, op_, call().dtype, views, own.data);
   scatter_->release();
 
   Call gather_call = call();
@@ -143,7 +159,7 @@ void AllReduceCall::complete() {
   for (int i = 0; i < group().size(); ++i) places.push_back(slice(i));
   check_sizes(views, sizes_of(places));
   // The own view may be a copy of the own slice, which stands already.
-  copy_views(views, places, group().index);
+  copy_views(call().device, views, places, group().index);
   gather->release();
   gather->finish();
 }

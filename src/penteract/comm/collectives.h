@@ -95,7 +95,7 @@ class TransferCall : public Pending {
   std::unique_ptr<Transfer> transfer_;
 };
 
-// The bytes of a contiguous CPU tensor.
+// The bytes of a contiguous tensor, on the host or on a device.
 MutableBytes bytes_of(const at::Tensor& t);
 // Part i of n of `whole`, cut at multiples of `unit_bytes`; parts differ by one unit at most.
 MutableBytes part_of(MutableBytes whole, size_t unit_bytes, int i, int n);

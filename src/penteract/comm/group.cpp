@@ -7,6 +7,7 @@
 
 #include "penteract/base/check.h"
 #include "penteract/comm/collectives.h"
+#include "penteract/comm/device.h"
 
 namespace penteract::comm {
 namespace {
@@ -26,6 +27,9 @@ Call make_call(const GroupState& group, const char* operation, const at::Tensor&
   call.agreed = agreed;
   call.cost = cost;
   call.deadline = options.deadline.value_or(group.world->options().deadline);
+  call.device = t.is_cpu() ? nullptr : group.world->device_end(group.rank());
+  PENT_CHECK(t.is_cpu() || (call.device != nullptr && call.device->device() == t.device()),
+             "a tensor on {} in a call of rank {}", t.device().str(), group.rank());
   call.sequence = group.counters().next_sequence;
   group.counters().next_sequence += num_sequences;
   return call;
@@ -98,7 +102,9 @@ std::unique_ptr<Pending> start_all_reduce(const StatePtr& group, const char* ope
   const auto cost = cost_of(Collective::all_reduce, *group, t);
   if (static_cast<int64_t>(t.nbytes()) <= topology::kDirectReduceBytes) {
     const Call call = make_call(*group, operation, t, t.numel(), cost, options);
-    return std::make_unique<ReduceCall>(group, call, op, to_all(t, group->size()), bytes_of(t), t, t);
+    // Host memory this small is copied when it is published; on a device the copy is made here.
+    const at::Tensor published = t.is_cpu() ? t : t.clone();
+    return std::make_unique<ReduceCall>(group, call, op, to_all(published, group->size()), bytes_of(t), published, t);
   }
   const Call call = make_call(*group, operation, t, t.numel(), cost, options, 2);
   return std::make_unique<AllReduceCall>(group, call, op, std::move(t));

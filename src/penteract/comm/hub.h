@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "penteract/comm/counter.h"
+#include "penteract/comm/device.h"
 #include "penteract/comm/transport.h"
 
 namespace penteract::comm {
@@ -25,6 +26,8 @@ struct Meeting {
     std::vector<Bytes> to_members;
     std::vector<std::byte> copied;  // owns small ranges
     at::Tensor keep;                // a producer that unwinds must not free what peers read
+    DevicePointPtr written;         // of a device call: the ranges are written
+    DevicePointPtr done_reading;    // of a device call: this member's reads of the others' ranges
     std::atomic<bool> come{false};
     std::atomic<bool> read{false};  // this member has read all others' ranges
   };
@@ -39,6 +42,7 @@ struct Message {
   Bytes bytes;
   std::vector<std::byte> copied;
   at::Tensor keep;
+  DevicePointPtr written, taken_by;  // of a device call
   Counter taken;
 };
 

@@ -5,6 +5,7 @@
 
 #include "penteract/base/check.h"
 #include "penteract/base/hash.h"
+#include "penteract/comm/device.h"
 
 namespace penteract::comm {
 
@@ -47,10 +48,11 @@ class ThreadExchange : public Exchange {
     PENT_CHECK_EQ(to_members.size(), end_->ranks.size());
     post_.call = call;
     post_.to_members = std::move(to_members);
+    if (device() != nullptr) post_.written = device()->publish();
     copy_small();
     if (must_wait_) {
       post_.keep = std::move(keep);
-      if (end_->world->options().check_buffers) {
+      if (end_->world->options().check_buffers && device() == nullptr) {
         for (size_t i = 0; i < post_.to_members.size(); ++i) checksums_.push_back(checksum_for(i));
       }
     }
@@ -68,24 +70,45 @@ class ThreadExchange : public Exchange {
         fail_calls(*end_, post_.call.sequence, 0, posts[0].call, static_cast<int>(i), posts[i].call);
       }
     }
-    for (const auto& post : posts) views_.push_back(post.to_members[end_->index]);
+    if (between_devices()) return receive_between_devices();
+    for (const auto& post : posts) {
+      if (device() != nullptr) device()->wait(post.written);
+      views_.push_back(post.to_members[end_->index]);
+    }
     return views_;
   }
 
   void release() override {
+    if (device() != nullptr) post_.done_reading = device()->reached();
     post_.read.store(true, std::memory_order_release);
     if (meeting_->num_read.add() == meeting_->posts.size()) meeting_->num_read.wake_all();
   }
 
   void finish() override {
-    if (!must_wait_) return;
+    // Between devices the own stream sent the ranges: what follows on it comes after.
+    if (!must_wait_ || between_devices()) return;
     wait_all(meeting_->num_read, &Meeting::Post::read);
+    if (device() != nullptr) {
+      for (const auto& post : meeting_->posts) device()->wait(post.done_reading);
+    }
     for (size_t i = 0; i < checksums_.size(); ++i) {
       if (checksum_for(i) != checksums_[i]) fail_written(*end_, post_.call, static_cast<int>(i));
     }
   }
 
  private:
+  DeviceEnd* device() const { return post_.call.device; }
+  bool between_devices() const { return device() != nullptr && !end_->world->options().device->one_device(); }
+
+  std::span<const Bytes> receive_between_devices() {
+    std::vector<size_t> sizes;
+    for (const auto& post : meeting_->posts) sizes.push_back(post.to_members[end_->index].size);
+    received_ = device()->exchange(end_->ranks, end_->index, post_.to_members, sizes);
+    for (size_t i = 0; i < sizes.size(); ++i)
+      views_.push_back({static_cast<const std::byte*>(received_[i].data_ptr()), sizes[i]});
+    return views_;
+  }
+
   bool all(const Counter& counter) const { return counter.value() == meeting_->posts.size(); }
 
   void wait_all(Counter& counter, std::atomic<bool> Meeting::Post::*flag) {
@@ -111,7 +134,7 @@ class ThreadExchange : public Exchange {
       must_wait_ = must_wait_ || (ranges[i].size > 0 && static_cast<int>(i) != end_->index);
     }
     const size_t copied_size = same ? ranges[0].size : total;
-    if (!must_wait_ || copied_size > kCopiedBytes) return;
+    if (!must_wait_ || copied_size > kCopiedBytes || device() != nullptr) return;
     must_wait_ = false;
     post_.copied.resize(copied_size);
     size_t offset = 0;
@@ -141,19 +164,22 @@ class ThreadExchange : public Exchange {
   bool must_wait_ = false;
   std::vector<uint64_t> checksums_;
   std::vector<Bytes> views_;
+  std::vector<at::Tensor> received_;  // between devices: what the views see
 };
 
 class ThreadSend : public Transfer {
  public:
   ThreadSend(std::shared_ptr<const ThreadEnd> end, std::shared_ptr<Message> message, int to_index)
       : end_(std::move(end)), message_(std::move(message)), ranks_{end_->rank(), end_->ranks[to_index]}, to_(to_index) {
-    if (end_->world->options().check_buffers && message_->copied.empty()) checksum_ = checksum(message_->bytes);
+    if (end_->world->options().check_buffers && message_->copied.empty() && message_->call.device == nullptr)
+      checksum_ = checksum(message_->bytes);
   }
   bool ready() const override { return !message_->copied.empty() || message_->taken.value() != 0; }
   void finish() override {
     if (!message_->copied.empty()) return;
     end_->world->wait(message_->taken, {message_->call, *end_->name, ranks_, end_->rank(), [this] { return ready(); },
                                         [this] { return std::vector<int>{ranks_[1]}; }});
+    if (message_->call.device != nullptr) message_->call.device->wait(message_->taken_by);
     if (checksum_ && checksum(message_->bytes) != *checksum_) fail_written(*end_, message_->call, to_);
   }
 
@@ -187,14 +213,30 @@ class ThreadReceive : public Transfer {
       message = std::move(found->second);
       box.messages.erase(found);
     }
-    const bool fits = message->call.dtype == call_.dtype && message->bytes.size == into_.size;
+    const bool fits = message->call.dtype == call_.dtype && message->bytes.size == into_.size &&
+                      (message->call.device == nullptr) == (call_.device == nullptr);
     if (!fits) fail_calls(*end_, call_.sequence, key_.from, message->call, end_->index, call_);
-    if (into_.size > 0) std::memcpy(into_.data, message->bytes.data, into_.size);
+    take(*message);
     message->taken.add();
     message->taken.wake_all();
   }
 
  private:
+  void take(Message& message) {
+    if (into_.size == 0) return;
+    DeviceEnd* device = call_.device;
+    if (device == nullptr) {
+      std::memcpy(into_.data, message.bytes.data, into_.size);
+    } else if (end_->world->options().device->one_device()) {
+      device->wait(message.written);
+      device->copy(into_.data, message.bytes.data, into_.size);
+      message.taken_by = device->reached();
+    } else {
+      device->publish();  // `into` may have been written or freed before on the compute stream
+      device->receive(ranks_[0], into_);
+    }
+  }
+
   std::shared_ptr<const ThreadEnd> end_;
   Call call_;
   Hub::Key key_;
@@ -215,7 +257,12 @@ std::unique_ptr<Transfer> ThreadTransport::send(const Call& call, int to_index, 
   auto message = std::make_shared<Message>();
   message->call = call;
   message->bytes = bytes;
-  if (bytes.size <= kCopiedBytes) {
+  if (call.device != nullptr) {
+    message->keep = std::move(keep);
+    message->written = call.device->publish();
+    if (!end_->world->options().device->one_device() && bytes.size > 0)
+      message->taken_by = call.device->send(end_->ranks[to_index], bytes);
+  } else if (bytes.size <= kCopiedBytes) {
     // One byte at least: an empty message too counts as copied.
     message->copied.resize(bytes.size + 1);
     if (bytes.size > 0) std::memcpy(message->copied.data(), bytes.data, bytes.size);

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
 #include "penteract/base/check.h"
+#include "penteract/comm/device.h"
 #include "penteract/comm/fake_transport.h"
 #include "penteract/comm/group_state.h"
 #include "penteract/comm/ledger_allocator.h"
@@ -46,10 +48,10 @@ Group form_group(const std::shared_ptr<World>& world, int rank, const std::vecto
   return Group(std::move(state));
 }
 
-// The rank's function with everything that it may throw as an Error.
-Status call_rank(const std::function<Status(RankContext&)>& fn, RankContext& context) {
+// What a rank does with everything that it may throw as an Error.
+Status call_rank(const std::function<Status()>& fn) {
   try {
-    return fn(context);
+    return fn();
   } catch (const ErrorException& e) {
     return e.error();
   } catch (const c10::OutOfMemoryError& e) {
@@ -65,6 +67,26 @@ Status call_rank(const std::function<Status(RankContext&)>& fn, RankContext& con
   }
 }
 
+// Enters the rank's device, where there is one, and calls its function; an error ends the world.
+Status enter_and_call(const std::shared_ptr<World>& world, int rank, MemoryAccount& host_account,
+                      const std::function<Status(RankContext&)>& fn) {
+  std::unique_ptr<DeviceEnd> end;
+  if (world->options().device) end = world->options().device->enter(rank);
+  world->set_device_end(rank, end.get());
+  std::vector<int> all(world->num_ranks());
+  std::iota(all.begin(), all.end(), 0);
+  RankContext context{rank,
+                      world->num_ranks(),
+                      form_group(world, rank, all, "world"),
+                      end ? end->memory() : host_account,
+                      end ? end->device() : at::Device(at::kCPU),
+                      world};
+  Status status = call_rank([&] { return fn(context); });
+  // Before the device is left, which waits for work that waits for this rank.
+  if (!status.ok()) world->abort(rank, status.take_error());
+  return {};
+}
+
 void run_rank(const std::shared_ptr<World>& world, int rank, int num_threads,
               const std::function<Status(RankContext&)>& fn) {
   pthread_setname_np(pthread_self(), fmt::format("rank {}", rank).c_str());
@@ -75,14 +97,9 @@ void run_rank(const std::shared_ptr<World>& world, int rank, int num_threads,
   at::set_num_threads(num_threads);
   // Backward, and the collectives in it, run in the rank's own thread.
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  {
-    std::vector<int> all(world->num_ranks());
-    for (int i = 0; i < world->num_ranks(); ++i) all[i] = i;
-    RankContext context{rank, world->num_ranks(), form_group(world, rank, all, "world"), *account, world};
-    Status status = call_rank(fn, context);
-    // After another rank's failure this is its echo, and abort ignores it.
-    if (!status.ok()) world->abort(rank, status.take_error());
-  }
+  Status status = call_rank([&] { return enter_and_call(world, rank, *account, fn); });
+  // After another rank's failure this is its echo, and abort ignores it.
+  if (!status.ok()) world->abort(rank, status.take_error());
   world->leave(rank);
   set_current_account(nullptr);
   set_current_rank(-1);

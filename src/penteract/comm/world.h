@@ -15,14 +15,17 @@
 
 namespace penteract::comm {
 
+class DeviceBackend;
+class DeviceEnd;
 class World;
 
 struct WorldOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);  // of every wait, in every group
   // Checksum what is published and verify it before the producer may reuse it: finds a write into a buffer in flight.
   bool check_buffers = false;
-  int intra_op_threads = 0;         // a rank; 0 = max(1, cores / ranks)
-  uint64_t memory_limit_bytes = 0;  // a rank; 0 = none
+  int intra_op_threads = 0;                    // a rank; 0 = max(1, cores / ranks)
+  uint64_t memory_limit_bytes = 0;             // a rank; 0 = none
+  std::shared_ptr<DeviceBackend> device = {};  // where tensors may lie besides the host; null: nowhere
   // Called once, before run_* returns, when the run failed: the flight records of all ranks as text.
   std::function<void(const std::string& records)> on_flight_records = {};
 };
@@ -41,7 +44,8 @@ struct RankContext {
   int rank = 0;
   int num_ranks = 1;
   Group world;
-  MemoryAccount& memory;
+  MemoryAccount& memory;  // of the device where the rank has one, else of the host
+  at::Device device;      // where the rank's tensors belong
   std::shared_ptr<World> owner;
 
   // The group of these ranks (ascending, without repeats, this rank among them). Needs no communication: members may

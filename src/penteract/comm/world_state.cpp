@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "penteract/base/check.h"
+#include "penteract/comm/device.h"
 #include "penteract/comm/hub.h"
 
 namespace penteract::comm {
@@ -34,7 +35,8 @@ World::World(int num_ranks, int first_rank, int num_local, WorldOptions options)
       num_local_(num_local),
       options_(std::move(options)),
       num_spins_(spins_for(num_local)),
-      left_(num_local) {
+      left_(num_local),
+      device_ends_(num_local, nullptr) {
   for (int i = 0; i < num_local; ++i) recorders_.push_back(std::make_unique<FlightRecorder>());
 }
 
@@ -55,6 +57,7 @@ std::shared_ptr<Hub> World::hub(const std::vector<int>& ranks) {
 void World::abort(int rank, Error cause) {
   std::lock_guard lock(mutex_);
   if (first_cause_) return;
+  if (options_.device) options_.device->abort();
   // An error that all ranks agreed on names its rank already.
   if (cause.culprit.empty()) {
     cause.culprit = fmt::format("rank {}", rank);

@@ -19,6 +19,7 @@
 
 namespace penteract::comm {
 
+class DeviceEnd;
 class Hub;
 
 class World {
@@ -45,6 +46,10 @@ class World {
   }
   // Ends the world with this cause and throws it.
   [[noreturn]] void fail(int rank, Error cause);
+
+  // This rank's end of its device; null on the CPU. Set and used by the rank's thread.
+  DeviceEnd* device_end(int rank) const { return device_ends_[rank - first_rank_]; }
+  void set_device_end(int rank, DeviceEnd* end) { device_ends_[rank - first_rank_] = end; }
 
   // This rank's function has returned: whoever waits for it waits in vain.
   void leave(int rank) { left_[rank - first_rank_].store(true, std::memory_order_release); }
@@ -74,6 +79,7 @@ class World {
   const int num_spins_;
   std::vector<std::unique_ptr<FlightRecorder>> recorders_;
   std::vector<std::atomic<bool>> left_;
+  std::vector<DeviceEnd*> device_ends_;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::optional<Error> first_cause_;

@@ -110,8 +110,8 @@ class RankProbe {
     std::vector<Tile> tiles;
     if (engine_.decoder().is_last_stage()) {
       for (int64_t b = 0; b < num_batches_; ++b)
-        add_token_tiles(0, places(b, true), logits[b].to(wide_).contiguous(), {0, 0, engine_.decoder().vocab_first()},
-                        tiles);
+        add_token_tiles(0, places(b, true), logits[b].to(at::kCPU, wide_).contiguous(),
+                        {0, 0, engine_.decoder().vocab_first()}, tiles);
     }
     std::vector<at::Tensor> globals;
     if (lead()) globals.push_back(at::zeros({rows(), seq(), run_.model.vocab_size}, wide_));
@@ -129,7 +129,8 @@ class RankProbe {
       layers.push_back(layer);
       if (lead()) globals.push_back(at::full({rows(), seq(), run_.model.num_experts_per_tok}, -1, at::kLong));
       for (int64_t b = 0; b < num_batches_; ++b) {
-        if (record[layer][b].defined()) add_token_tiles(index, places(b, false), record[layer][b], {0, 0, 0}, tiles);
+        if (record[layer][b].defined())
+          add_token_tiles(index, places(b, false), record[layer][b].cpu(), {0, 0, 0}, tiles);
       }
     }
     collect(context_.world, tiles, at::kLong, globals);
@@ -140,7 +141,7 @@ class RankProbe {
     auto& store = engine_.store();
     std::vector<Tile> tiles;
     for (auto& buffer : store.buffers()) {
-      const at::Tensor shard = buffer.grad_shard();
+      const at::Tensor shard = buffer.grad_shard().cpu();
       for (const auto& piece : store.owned_pieces(buffer))
         tiles.push_back({piece.param, piece.slice, shard.narrow(0, piece.shard_first, piece.count)});
     }

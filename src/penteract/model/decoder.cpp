@@ -24,7 +24,7 @@ std::vector<parallel::Fusion> Decoder::fusions(const spec::ModelSpec& m) {
 }
 
 Decoder::Decoder(const spec::ModelSpec& m, const precision::Precision& precision, const parallel::Groups& groups,
-                 const parallel::ParamStore& store, int64_t padded_length)
+                 const parallel::ParamStore& store, int64_t padded_length, at::Device device)
     : model_(m),
       groups_(groups),
       first_stage_(groups.coord.pp == 0),
@@ -35,7 +35,8 @@ Decoder::Decoder(const spec::ModelSpec& m, const precision::Precision& precision
   const auto positions = topology::local_positions(without_sp, groups.coord.cp, groups.coord.tp, padded_length);
   positions_local_ = static_cast<int64_t>(positions.size());
   rope_ = ops::make_rope_tables(positions, spec::rope_frequencies(m), precision::accumulate_dtype(precision.compute));
-  anchor_ = at::zeros({1}, precision.compute).set_requires_grad(true);
+  rope_ = {rope_.cos.to(device), rope_.sin.to(device)};
+  anchor_ = at::zeros({1}, at::TensorOptions().dtype(precision.compute).device(device)).set_requires_grad(true);
 
   const std::string head = m.tie_embeddings ? kEmbedding : "lm_head.weight";
   for (const auto& param : store.table()) {

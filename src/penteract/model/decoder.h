@@ -17,7 +17,7 @@ class Decoder {
  public:
   // padded_length: positions a sequence (topology::padded_length).
   Decoder(const spec::ModelSpec& model, const precision::Precision& precision, const parallel::Groups& groups,
-          const parallel::ParamStore& store, int64_t padded_length);
+          const parallel::ParamStore& store, int64_t padded_length, at::Device device);
 
   // The local matrices that the blocks want stored as one.
   static std::vector<parallel::Fusion> fusions(const spec::ModelSpec& model);

@@ -30,7 +30,8 @@ Engine::Engine(const comm::RankContext& context, const spec::RunSpec& run, paral
       groups_(parallel::make_groups(context, grid_)),
       store_(context, run.model, grid_, precision_, Decoder::fusions(run.model), holding),
       shape_(shape_of(run)),
-      decoder_(run.model, precision_, groups_, store_, shape_.padded) {}
+      device_(context.device),
+      decoder_(run.model, precision_, groups_, store_, shape_.padded, device_) {}
 
 Engine::Totals Engine::totals_of(const std::vector<MicroBatch>& batches) const {
   at::Tensor count = at::zeros({2}, at::kLong);
@@ -40,6 +41,12 @@ Engine::Totals Engine::totals_of(const std::vector<MicroBatch>& batches) const {
   return {count.data_ptr<int64_t>()[0], count.data_ptr<int64_t>()[1]};
 }
 
+void Engine::to_device(std::vector<MicroBatch>& batches) const {
+  for (MicroBatch& batch : batches) {
+    for (at::Tensor* t : {&batch.ids, &batch.targets, &batch.valid}) *t = t->to(device_);
+  }
+}
+
 double Engine::run_schedule(const std::vector<MicroBatch>& batches, bool training, double loss_scale,
                             Decoder::Pass pass, const Taps& taps) {
   const auto schedule =
@@ -47,7 +54,7 @@ double Engine::run_schedule(const std::vector<MicroBatch>& batches, bool trainin
                                        run_.layout.vpp, static_cast<int>(batches.size())));
   parallel::PipelineOptions options;
   options.activation_shape = decoder_.activation_shape(run_.micro_batch);
-  options.activation_dtype = precision_.compute;
+  options.activation_options = at::TensorOptions().dtype(precision_.compute).device(device_);
   options.loss_scale = loss_scale;
   options.training = training;
   options.drain_weight_grads = [this] { decoder_.queue().drain(); };
@@ -68,8 +75,9 @@ double Engine::run_schedule(const std::vector<MicroBatch>& batches, bool trainin
 }
 
 StepResult Engine::forward_backward(const RowReader& read, const Taps& taps) {
-  const auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
+  auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
   const Totals totals = totals_of(batches);
+  to_device(batches);
   StepResult result;
   result.target_tokens = totals.targets;
   store_.zero_grads();
@@ -77,7 +85,7 @@ StepResult Engine::forward_backward(const RowReader& read, const Taps& taps) {
 
   parallel::RoutingStats stats;
   const int64_t layers = run_.model.num_layers, experts = run_.model.num_experts;
-  stats.aux_loss = at::zeros({}, at::kDouble);
+  stats.aux_loss = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
   stats.expert_counts = at::zeros({layers, experts}, at::kLong);
   Decoder::Pass pass;
   if (run_.model.has_experts()) {
@@ -93,7 +101,7 @@ StepResult Engine::forward_backward(const RowReader& read, const Taps& taps) {
   // One exchange for what all ranks add up.
   at::Tensor report = at::zeros({2 + stats.expert_counts.numel()}, at::kDouble);
   report[0] = loss_sum;
-  report[1] = stats.aux_loss;
+  report[1] = stats.aux_loss.item<double>();
   report.narrow(0, 2, stats.expert_counts.numel()).copy_(stats.expert_counts.view({-1}));
   groups_.world.all_reduce_sum(report, {.tag = "step report"});
   const double* values = report.data_ptr<double>();
@@ -122,9 +130,10 @@ StepResult Engine::train_step(const RowReader& read, double lr, int64_t update, 
 
 EvalResult Engine::eval_batch(const RowReader& read, const Taps& taps) {
   const at::AutoGradMode off(false);
-  const auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
+  auto batches = make_micro_batches(shape_, run_.layout, groups_.coord, read);
   EvalResult result;
   result.target_tokens = totals_of(batches).targets;
+  to_device(batches);
   at::Tensor sum = at::zeros({1}, at::kDouble);
   sum.data_ptr<double>()[0] = run_schedule(batches, false, 1, {}, taps);
   groups_.world.all_reduce_sum(sum, {.tag = "evaluation"});

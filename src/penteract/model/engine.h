@@ -65,6 +65,7 @@ class Engine {
   double run_schedule(const std::vector<MicroBatch>& batches, bool training, double loss_scale, Decoder::Pass pass,
                       const Taps& taps);
   Totals totals_of(const std::vector<MicroBatch>& batches) const;
+  void to_device(std::vector<MicroBatch>& batches) const;
 
   const spec::RunSpec& run_;
   topology::RankGrid grid_;
@@ -72,6 +73,7 @@ class Engine {
   parallel::Groups groups_;
   parallel::ParamStore store_;
   BatchShape shape_;
+  at::Device device_;
   Decoder decoder_;
 };
 

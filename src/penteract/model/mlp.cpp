@@ -42,7 +42,7 @@ class MoeMlp : public FeedForward {
 
   at::Tensor forward(const at::Tensor& x, const BlockContext& c) const override {
     const size_t batch = c.batch->index;
-    const at::Tensor replay = c.replay != nullptr ? (*c.replay)[router_.layer][batch] : at::Tensor();
+    const at::Tensor replay = c.replay != nullptr ? (*c.replay)[router_.layer][batch].to(x.device()) : at::Tensor();
     const auto routing = parallel::route(x, router_, c.batch->valid, replay, c.router_losses, c.stats, c.queue);
     if (c.record != nullptr) (*c.record)[router_.layer][batch] = routing.experts;
     const auto plan = parallel::plan_experts(routing.experts, c.batch->valid, num_experts_, *c.groups);

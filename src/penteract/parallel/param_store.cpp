@@ -9,6 +9,7 @@
 #include "penteract/base/memory_ledger.h"
 #include "penteract/base/rng.h"
 #include "penteract/ops/adamw.h"
+#include "penteract/parallel/host_view.h"
 
 namespace penteract::parallel {
 namespace {
@@ -37,7 +38,8 @@ ParamStore::ParamStore(const comm::RankContext& context, const spec::ModelSpec& 
                        const precision::Precision& precision, const std::vector<Fusion>& fusions, Holding holding)
     : table_(spec::param_table(model)),
       stage_of_layer_(or_throw(spec::stage_of_layers(grid.layout(), model.num_layers))),
-      precision_(precision) {
+      precision_(precision),
+      device_(context.device) {
   lay_out(context, grid, fusions);
   allocate(holding);
 }
@@ -123,21 +125,23 @@ void ParamStore::allocate(Holding holding) {
     const int64_t members = b.group.size();
     b.shard_count = (b.used + members * kShardUnit - 1) / (members * kShardUnit) * kShardUnit;
     b.shard_first = b.group.index() * b.shard_count;
-    const auto weight_dtype = b.type == spec::WeightType::compute ? precision_.compute : precision_.master;
+    const auto on_device = at::TensorOptions().device(device_);
+    const auto weight = on_device.dtype(b.type == spec::WeightType::compute ? precision_.compute : precision_.master);
+    const auto master = on_device.dtype(precision_.master);
     {
       const MemoryKindScope kind(MemoryKind::weights);
-      b.weight = at::zeros({b.shard_count * members}, weight_dtype);
+      b.weight = at::zeros({b.shard_count * members}, weight);
     }
     if (holding == Holding::weights) continue;
     {
       const MemoryKindScope kind(MemoryKind::gradients);
-      b.main_grad = at::zeros({b.shard_count * members}, precision_.master);
+      b.main_grad = at::zeros({b.shard_count * members}, master);
     }
     if (holding == Holding::weights_and_grads) continue;
     const MemoryKindScope kind(MemoryKind::optimizer);
-    b.master = at::zeros({b.shard_count}, precision_.master);
-    b.exp_avg = at::zeros({b.shard_count}, precision_.master);
-    b.exp_avg_sq = at::zeros({b.shard_count}, precision_.master);
+    b.master = at::zeros({b.shard_count}, master);
+    b.exp_avg = at::zeros({b.shard_count}, master);
+    b.exp_avg_sq = at::zeros({b.shard_count}, master);
   }
   for (const Place& where : places_) {
     const FlatBuffer& b = buffers_[where.buffer];
@@ -188,11 +192,13 @@ void ParamStore::init_weights(uint64_t seed) {
     b.master.zero_();
     for (const OwnedPiece& piece : owned_pieces(b)) {
       const spec::Param& param = table_[piece.param];
-      at::Tensor target = b.master.narrow(0, piece.shard_first, piece.count);
+      at::Tensor shard = b.master.narrow(0, piece.shard_first, piece.count);
       if (param.init != spec::Init::normal) {
-        target.fill_(param.init == spec::Init::ones ? 1.0 : 0.0);
+        shard.fill_(param.init == spec::Init::ones ? 1.0 : 0.0);
         continue;
       }
+      const HostView view(shard);
+      const at::Tensor& target = view.host();
       const auto key = philox_key(seed, "init " + param.name);
       const Slice whole = Slice::whole(param.shape);
       topology::for_each_run(whole, piece.slice, piece.slice, [&](int64_t global, int64_t local, int64_t count) {
@@ -214,11 +220,15 @@ Status ParamStore::load_weights(const WeightReader& read) {
   for (FlatBuffer& b : buffers_) {
     if (b.master.defined()) {
       training = true;
-      for (const OwnedPiece& piece : owned_pieces(b))
-        PENT_TRY(read(table_[piece.param], piece.slice, b.master.narrow(0, piece.shard_first, piece.count)));
+      for (const OwnedPiece& piece : owned_pieces(b)) {
+        const HostView target(b.master.narrow(0, piece.shard_first, piece.count));
+        PENT_TRY(read(table_[piece.param], piece.slice, target.host()));
+      }
     } else {
-      for (const Segment& segment : b.segments)
-        PENT_TRY(read(table_[segment.param], segment.slice, b.weight.narrow(0, segment.flat_first, segment.count)));
+      for (const Segment& segment : b.segments) {
+        const HostView target(b.weight.narrow(0, segment.flat_first, segment.count));
+        PENT_TRY(read(table_[segment.param], segment.slice, target.host()));
+      }
     }
   }
   if (training) publish_weights();

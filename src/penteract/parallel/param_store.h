@@ -101,6 +101,7 @@ class ParamStore {
   std::vector<spec::Param> table_;
   std::vector<int> stage_of_layer_;
   precision::Precision precision_;
+  at::Device device_;
   std::deque<FlatBuffer> buffers_;  // ascending by their first parameter: one order on all ranks
   struct Place {                    // of a local matrix before its buffer is allocated
     std::string name;

@@ -31,7 +31,7 @@ void run_pipeline(const schedule::ActionList& actions, const comm::Group& pp, co
   std::deque<comm::Handle> sends;
   auto owner = [&](int stage) { return stage % pp.size(); };
   auto receive = [&](int from, uint64_t channel, const char* tag) {
-    at::Tensor t = at::empty(options.activation_shape, options.activation_dtype);
+    at::Tensor t = at::empty(options.activation_shape, options.activation_options);
     pp.recv_into(t, from, channel, {.tag = tag}).wait();
     return t;
   };

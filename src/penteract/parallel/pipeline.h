@@ -17,8 +17,8 @@ using StageForward = std::function<at::Tensor(int micro_batch, const at::Tensor&
 
 struct PipelineOptions {
   std::vector<int64_t> activation_shape;  // what travels between stages
-  at::ScalarType activation_dtype = at::kFloat;
-  double loss_scale = 1;  // gradient of the last stage's scalar (1 / target tokens of the global batch)
+  at::TensorOptions activation_options;   // its dtype and device
+  double loss_scale = 1;                  // gradient of the last stage's scalar (1 / target tokens of the global batch)
   bool training = true;
   std::function<void()> drain_weight_grads;  // the schedule's weight_gradient action
 };

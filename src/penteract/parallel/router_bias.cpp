@@ -21,7 +21,7 @@ void update_router_biases(ParamStore& store, const std::vector<int64_t>& counts,
         const int64_t excess = n[piece.slice.offset[0] + i] * num_experts - total;
         out[i] = excess < 0 ? rate : excess > 0 ? -rate : 0;
       }
-      b.master.narrow(0, piece.shard_first, piece.count).add_(step.to(b.master.scalar_type()));
+      b.master.narrow(0, piece.shard_first, piece.count).add_(step.to(b.master.options()));
     }
   }
 }

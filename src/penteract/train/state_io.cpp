@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "penteract/parallel/host_view.h"
+
 namespace penteract::train {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<checkpoint::Piece> checkpoint_pieces(parallel::ParamStore& store) {
       const auto& param = store.table()[owned.param];
       for (size_t i = 0; i < kTensors.size(); ++i) {
         pieces.push_back({checkpoint::kParamTensors[i] + param.name, param.shape, owned.slice,
-                          (buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count)});
+                          (buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count).cpu()});
       }
     }
   }
@@ -31,8 +33,9 @@ Status load_training_state(const checkpoint::Reader& reader, parallel::ParamStor
   for (auto& buffer : store.buffers()) {
     for (const auto& owned : store.owned_pieces(buffer)) {
       for (size_t i = 0; i < kTensors.size(); ++i) {
-        PENT_TRY(reader.read(checkpoint::kParamTensors[i] + store.table()[owned.param].name, owned.slice,
-                             (buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count)));
+        const parallel::HostView target((buffer.*kTensors[i]).narrow(0, owned.shard_first, owned.count));
+        PENT_TRY(
+            reader.read(checkpoint::kParamTensors[i] + store.table()[owned.param].name, owned.slice, target.host()));
       }
     }
   }

@@ -10,7 +10,7 @@
 
 namespace penteract::train {
 
-// Views of the owned shards: "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME", each element on one rank.
+// The owned shards, views on the CPU and copies from a device: "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME", each element on one rank.
 std::vector<checkpoint::Piece> checkpoint_pieces(parallel::ParamStore& store);
 
 // Masters and moments of the owned shards, whatever layout wrote them; then the weights. Errors: those of Reader;
