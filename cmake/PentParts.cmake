@@ -18,7 +18,7 @@ if(PENT_SANITIZE)
 endif()
 
 # The parts whose headers may name at::Tensor. They share one precompiled header.
-set(PENT_TORCH_PARTS comm precision ops parallel model checkpoint convert infer train cli)
+set(PENT_TORCH_PARTS comm cuda precision ops parallel model checkpoint convert infer train cli)
 
 # Third-party libraries a part stands on.
 set(PENT_EXTERN_base nlohmann_json::nlohmann_json spdlog::spdlog xxhash)

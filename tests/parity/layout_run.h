@@ -93,6 +93,7 @@ struct RunOptions {
   int64_t steps = 20;
   bool absent_rows = true;
   const GlobalRoutes* replay = nullptr;  // for the first step
+  std::shared_ptr<comm::DeviceBackend> device = {};
 };
 
 inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options = {}) {
@@ -111,6 +112,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
   comm::WorldOptions world;
   world.deadline = std::chrono::seconds(60);
   world.check_buffers = true;
+  world.device = options.device;
   const Status status =
       comm::run_rank_threads(run.layout.num_ranks(), world, [&](comm::RankContext& context) -> Status {
         model::Engine engine(context, run, parallel::Holding::training);
@@ -137,7 +139,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
             const std::lock_guard lock(mutex);
             for (auto& [layer, global] : out.routes) {
               for (int64_t b = 0; b < num_batches; ++b)
-                if (record[layer][b].defined()) places(b).to_global(record[layer][b], global);
+                if (record[layer][b].defined()) places(b).to_global(record[layer][b].cpu(), global);
             }
           }
           if (context.rank == 0) {

@@ -46,7 +46,7 @@ TEST_P(TransformersRanks, LogitsLossGradientsAndRoutesAgree) {
   ProbeOptions options;
   options.gradients = true;
   options.record_routes = run.model.has_experts();
-  const auto probed = probe(run, *source, source->tensors(), input, options);
+  const auto probed = probe(run, {}, *source, source->tensors(), input, options);
   ASSERT_TRUE(probed.ok()) << probed.error().message();
 
   const auto file = or_throw(checkpoint::SafetensorsFile::open(folder + "/expected.safetensors"));

@@ -62,9 +62,7 @@ Result<Outcome> run_eval(const Args& args) {
   PENT_ASSIGN(const auto windows, train::open_eval_windows(run, *tokenizer, args.data, "--data", cache));
   outcome.left_over_tokens = windows.num_left_over();
 
-  comm::WorldOptions world;
-  world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
-  world.intra_op_threads = run.threads;
+  PENT_ASSIGN(const comm::WorldOptions world, world_options(run, args.options));
   log_info("evaluating {} on {} rank{}: {}", outcome.step_dir, run.ranks, run.ranks == 1 ? "" : "s", outcome.layout);
   const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) -> Status {
     model::Engine engine(context, run, parallel::Holding::weights);

@@ -7,6 +7,7 @@
 #include "penteract/base/json.h"
 #include "penteract/base/log.h"
 #include "penteract/base/toml.h"
+#include "penteract/cuda/open.h"
 
 namespace penteract::cli {
 
@@ -20,7 +21,9 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   app.add_option("--ranks", o.ranks, "number of ranks (threads of this process)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  app.add_option("--device", o.device, "cpu")->type_name("D");
+  app.add_option("--device", o.device, "cpu or cuda; without it cuda where there is one")
+      ->type_name("D")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--precision", o.precision, "fp64, fp32 or bf16")->type_name("R");
   // One value an option: a value may itself hold commas and brackets.
   app.add_option("--set", o.sets, "any recipe key: section.key=value (repeatable)")
@@ -29,13 +32,24 @@ void add_run_options(CLI::App& app, RunOptions& o) {
 }
 
 Result<std::vector<std::string>> sets_of(const RunOptions& o) {
-  if (!o.device.empty() && o.device != "cpu") {
-    return Error{ErrorCode::recipe_unsupported, fmt::format("device \"{}\" is not supported in this version", o.device),
-                 "--device", "use cpu"};
-  }
   std::vector<std::string> sets = o.sets;
   if (!o.precision.empty()) sets.push_back("precision.recipe=" + toml_quote(o.precision));
   return sets;
+}
+
+Result<comm::WorldOptions> world_options(const spec::RunSpec& run, const RunOptions& o) {
+  comm::WorldOptions world;
+  world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
+  world.intra_op_threads = run.threads;
+  const bool fp64 = run.precision == spec::Recipe::fp64;
+  if (o.device == "cuda" && fp64) {
+    return Error{ErrorCode::recipe_unsupported, "the fp64 recipe is the reference and runs on the CPU", "--device cuda",
+                 "use --device cpu, or another precision"};
+  }
+  if (o.device == "cuda" || (o.device.empty() && !fp64 && cuda::num_devices() > 0)) {
+    PENT_ASSIGN(world.device, cuda::open_devices(run.layout.num_ranks()));
+  }
+  return world;
 }
 
 spec::LayoutOverride layout_override(const RunOptions& o) { return {o.layout, o.ranks}; }

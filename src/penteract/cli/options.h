@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "penteract/base/result.h"
+#include "penteract/comm/world.h"
 #include "penteract/spec/recipe.h"
 
 namespace CLI {
@@ -22,7 +23,7 @@ struct CommonOptions {
 struct RunOptions {
   std::string layout;     // as --layout gives it; "" = the recipe's
   int ranks = 0;          // 0 = the recipe's
-  std::string device;     // "" or "cpu"
+  std::string device;     // cpu, cuda, or "" = cuda where there is one
   std::string precision;  // "" = the recipe's
   std::vector<std::string> sets;
 };
@@ -30,9 +31,13 @@ struct RunOptions {
 void add_common(CLI::App& app, CommonOptions& options);
 void add_run_options(CLI::App& app, RunOptions& options);
 
-// The --set of the user, and --precision as one. Errors: recipe_unsupported for a device that is not built in.
+// The --set of the user, and --precision as one.
 Result<std::vector<std::string>> sets_of(const RunOptions& options);
 spec::LayoutOverride layout_override(const RunOptions& options);
+
+// How the ranks of a run live: deadline, threads, and the device of --device: without it CUDA where there is a device
+// and the recipe is not fp64. Errors: device_unavailable; recipe_unsupported for fp64 on a device.
+Result<comm::WorldOptions> world_options(const spec::RunSpec& run, const RunOptions& options);
 
 // Prints the error once on stderr (as JSON on stdout too, with --json) and gives its exit code.
 int fail(const Error& error, const CommonOptions& options);

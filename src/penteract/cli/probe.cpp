@@ -50,7 +50,8 @@ Result<Outcome> run_probe(const Args& args) {
   infer::ProbeOptions options;
   options.gradients = args.gradients;
   options.record_routes = !args.record.empty();
-  PENT_ASSIGN(outcome.output, infer::probe(run, *source.weights, family->hf_tensors(run.model), input, options));
+  PENT_ASSIGN(const comm::WorldOptions world, world_options(run, args.options));
+  PENT_ASSIGN(outcome.output, infer::probe(run, world, *source.weights, family->hf_tensors(run.model), input, options));
   PENT_TRY(infer::write_probe_output(args.out, outcome.output, run.precision == spec::Recipe::fp64));
   if (!args.record.empty()) PENT_TRY(infer::write_routes(args.record, outcome.output.routes));
   return outcome;

@@ -67,9 +67,7 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   log_info("{} rank{}, {} thread{} each: {}", run.ranks, run.ranks == 1 ? "" : "s", run.threads,
            run.threads == 1 ? "" : "s", topology::to_string(run.layout));
 
-  comm::WorldOptions world;
-  world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
-  world.intra_op_threads = run.threads;
+  PENT_ASSIGN(comm::WorldOptions world, world_options(run, options));
   std::string flight_records;
   world.on_flight_records = [&](const std::string& records) { flight_records = records; };
   const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop};

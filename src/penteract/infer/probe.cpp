@@ -3,8 +3,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
-#include <chrono>
-
 #include "penteract/base/check.h"
 #include "penteract/infer/collect.h"
 #include "penteract/model/engine.h"
@@ -174,7 +172,7 @@ class RankProbe {
 
 }  // namespace
 
-Result<ProbeOutput> probe(spec::RunSpec run, const checkpoint::WeightSource& weights,
+Result<ProbeOutput> probe(spec::RunSpec run, const comm::WorldOptions& world, const checkpoint::WeightSource& weights,
                           const std::vector<families::HfTensor>& tensors, const ProbeInput& input,
                           const ProbeOptions& options) {
   const int64_t rows = input.ids.size(0), dp = run.layout.dp;
@@ -185,9 +183,6 @@ Result<ProbeOutput> probe(spec::RunSpec run, const checkpoint::WeightSource& wei
   run.router.z_coef = 0;
   PENT_TRY(spec::check_layout(run.model, run.layout));
   PENT_TRY(weights.check(spec::param_table(run.model)));
-  comm::WorldOptions world;
-  world.deadline = std::chrono::milliseconds(static_cast<int64_t>(run.comm_deadline_s * 1e3));
-  world.intra_op_threads = run.threads;
   ProbeOutput out;
   const Status status =
       comm::run_rank_threads(run.layout.num_ranks(), world, [&](comm::RankContext& context) -> Status {

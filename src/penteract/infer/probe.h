@@ -37,10 +37,10 @@ struct ProbeOutput {
   RouteTable routes;
 };
 
-// `run` names model, layout, precision, threads and deadline; its batch is made from the input, and no auxiliary loss is
+// `run` names model, layout and precision; its batch is made from the input, and no auxiliary loss is
 // added. `tensors`: those of the model's family. COLLECTIVE inside. Errors: those of the source and of
 // comm::run_rank_threads; layout_illegal.
-Result<ProbeOutput> probe(spec::RunSpec run, const checkpoint::WeightSource& weights,
+Result<ProbeOutput> probe(spec::RunSpec run, const comm::WorldOptions& world, const checkpoint::WeightSource& weights,
                           const std::vector<families::HfTensor>& tensors, const ProbeInput& input,
                           const ProbeOptions& options);
 
