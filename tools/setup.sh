@@ -67,12 +67,13 @@ install_packages() {
   [[ ! $missing ]] || fail 1 "apt installed, and yet this is not found: $missing"
 }
 
-# .deps/venv with the wheels of tools/requirements.txt. A stamp that names the list makes a second call do nothing.
+# install_wheels LIST WHAT: the wheels of tools/LIST.txt into .deps/venv. A stamp that repeats the list makes a second
+# call do nothing.
 install_wheels() {
-  local stamp=.deps/venv/penteract-requirements wanted requirement attempt
-  wanted=$(grep -v '^#' tools/requirements.txt)
+  local stamp=.deps/venv/penteract-$1 wanted requirement attempt
+  wanted=$(grep -v '^#' "tools/$1.txt")
   [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && return 0
-  heading "libtorch: wheels into .deps/venv (1.3 GB on disk, once)"
+  heading "$2"
   mkdir -p .deps
   [[ -x .deps/venv/bin/python3 ]] && .deps/venv/bin/python3 -c 'import pip' 2>/dev/null ||
     { rm -rf .deps/venv; python3 -m venv .deps/venv; } ||

@@ -31,7 +31,8 @@ inline Ended run_program(std::vector<std::string> args, const std::string& input
   if (child == 0) {
     ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
     for (int fd : {in[0], in[1], out[0], out[1], err[0], err[1]}) ::close(fd);
-    std::string binary = PENT_BINARY;
+    // The program beside the test, wherever both were built or carried to.
+    std::string binary = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "penteract";
     std::vector<char*> argv = {binary.data()};
     for (auto& a : args) argv.push_back(a.data());
     argv.push_back(nullptr);

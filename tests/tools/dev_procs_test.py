@@ -26,7 +26,8 @@ class Dev(unittest.TestCase):
         (self.root / "tools").mkdir(parents=True)
         shutil.copy(ROOT / "dev", self.root)
         shutil.copy(ROOT / "tools" / "setup.sh", self.root / "tools")
-        write(self.root, {"tools/packages.txt": PACKAGES, "tools/requirements.txt": "# c\none==1\ntwo==2\n"})
+        write(self.root, {"tools/packages.txt": PACKAGES, "tools/requirements.txt": "# c\none==1\ntwo==2\n",
+                          "tools/requirements-cuda.txt": "# c\nnvcc==3\n"})
         self.bin = pathlib.Path(folder.name) / "bin"
         self.trace = pathlib.Path(folder.name) / "trace"
         self.trace.touch()
@@ -88,6 +89,27 @@ class Dev(unittest.TestCase):
         write(self.root, {"tools/requirements.txt": "one==3\n"})
         self.dev("setup")
         self.assertIn("one==3", self.traced())
+
+    def test_build(self):
+        code, output = self.dev("build")
+        self.assertEqual(code, 0, output)
+        trace = self.traced()
+        self.assertIn("ninja -C build -j", trace)
+        self.assertRegex(trace, "cmake .*-B build -G Ninja\n")
+        self.assertRegex(trace, "ninja .* penteract\n")
+        self.assertNotIn("nvcc", trace)
+        code, output = self.dev("build", "--cuda", "--tests")
+        self.assertEqual(code, 0, output)
+        trace = self.traced()
+        self.assertIn("install --no-compile --no-deps nvcc==3\n", trace)
+        self.assertNotIn("one==1", trace)
+        self.assertRegex(trace, "cmake .*-B build-cuda -G Ninja -DPENT_CUDA=ON\n")
+        self.assertRegex(trace, "ninja -C build-cuda .* penteract tests\n")
+        self.dev("build", "--cuda")
+        self.assertNotIn("nvcc", self.traced())
+        code, output = self.dev("build", "--cudda")
+        self.assertEqual((code, self.traced()), (2, ""))
+        self.assertIn('"--cudda"', output)
 
     def test_apt_fails(self):
         code, output = self.dev("setup", APT_FAILS="1")
