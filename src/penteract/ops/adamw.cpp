@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 
 namespace penteract::ops {
@@ -36,11 +37,13 @@ void check_like(const at::Tensor& tensor, const at::Tensor& master, const char* 
 
 void adamw_step(at::Tensor master, at::Tensor exp_avg, at::Tensor exp_avg_sq, const at::Tensor& grad,
                 const AdamwStep& step) {
+  const at::NoGradGuard no_grad;
   PENT_CHECK_LE(1, step.step);
   check_contiguous(master, "master");
   check_like(exp_avg, master, "exp_avg");
   check_like(exp_avg_sq, master, "exp_avg_sq");
   check_like(grad, master, "grad");
+  if (use_aten(master, exp_avg, exp_avg_sq, grad)) return aten::adamw_step(master, exp_avg, exp_avg_sq, grad, step);
   const double bias1 = 1 - std::pow(step.beta1, static_cast<double>(step.step));
   const double bias2 = 1 - std::pow(step.beta2, static_cast<double>(step.step));
   const AdamwConstants constants{1 - step.lr * step.weight_decay,
@@ -63,6 +66,7 @@ void round_to(const at::Tensor& master, at::Tensor out) {
   check_contiguous(master, "master");
   check_contiguous(out, "out");
   PENT_CHECK_EQ(out.numel(), master.numel());
+  if (use_aten(master, out)) return aten::round_to(master, out);
   if (master.scalar_type() != at::kFloat || out.scalar_type() != at::kBFloat16) {
     out.copy_(master.view_as(out));
     return;
@@ -73,7 +77,9 @@ void round_to(const at::Tensor& master, at::Tensor out) {
 }
 
 SumOfSquares sum_of_squares(const at::Tensor& flat) {
+  const at::NoGradGuard no_grad;
   check_contiguous(flat, "flat");
+  if (use_aten(flat)) return aten::sum_of_squares(flat);
   const int64_t count = flat.numel(), num_partials = (count + kElementsPerPartial - 1) / kElementsPerPartial;
   std::vector<double> partials(static_cast<size_t>(num_partials));
   with_flat_type(flat, [&]<class A>(A) {

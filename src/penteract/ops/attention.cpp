@@ -10,6 +10,7 @@
 #include <limits>
 #include <tuple>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/precision/precision.h"
 
@@ -87,7 +88,13 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Te
   const auto list = ordered(blocks, q, k);
   const int64_t dim = q.size(3);
   const auto qs = kernel_view(q, dim), ks = kernel_view(k, dim), vs = kernel_view(v, dim);
-  const auto run = [&](const AttentionBlock& block) {
+  const bool plain = use_aten(q, k, v);
+  const auto run = [&](const AttentionBlock& block) -> std::tuple<at::Tensor, at::Tensor> {
+    if (plain) {
+      auto [out, lse] =
+          aten::attention_block(queries(qs, block), keys(ks, block), keys(vs, block), block.causal, scale);
+      return {out, lse};
+    }
     return at::_scaled_dot_product_flash_attention_for_cpu(queries(qs, block), keys(ks, block), keys(vs, block), 0.0,
                                                            block.causal, {}, scale);
   };
@@ -126,10 +133,18 @@ AttentionGrads attention_backward(const at::Tensor& dout, const at::Tensor& q, c
   const auto douts = kernel_view(dout, dim), outs = kernel_view(out, dim);
   const auto dq = at::zeros(qs.sizes(), qs.options()), dk = at::zeros(ks.sizes(), ks.options());
   const auto dv = at::zeros(vs.sizes(), vs.options());
+  const bool plain = use_aten(dout, q, k, v, out, lse);
+  const auto run = [&](const AttentionBlock& block) -> std::tuple<at::Tensor, at::Tensor, at::Tensor> {
+    const auto d = queries(douts, block), o = queries(outs, block), l = queries(lse, block);
+    const auto qb = queries(qs, block), kb = keys(ks, block), vb = keys(vs, block);
+    if (plain) {
+      auto grads = aten::attention_block_backward(d, qb, kb, vb, o, l, block.causal, scale);
+      return {grads.dq, grads.dk, grads.dv};
+    }
+    return at::_scaled_dot_product_flash_attention_for_cpu_backward(d, qb, kb, vb, o, l, 0.0, block.causal, {}, scale);
+  };
   for (const auto& block : list) {
-    const auto [dq_block, dk_block, dv_block] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        queries(douts, block), queries(qs, block), keys(ks, block), keys(vs, block), queries(outs, block),
-        queries(lse, block), 0.0, block.causal, {}, scale);
+    const auto [dq_block, dk_block, dv_block] = run(block);
     queries(dq, block).add_(dq_block);
     keys(dk, block).add_(dk_block);
     keys(dv, block).add_(dv_block);

@@ -1,7 +1,9 @@
 #include "penteract/ops/cross_entropy.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/precision/precision.h"
 
@@ -35,7 +37,9 @@ void for_rows(const at::Tensor& logits, const F& f) {
 }  // namespace
 
 at::Tensor row_max(const at::Tensor& logits) {
+  const at::NoGradGuard no_grad;
   auto out = per_row(logits);
+  if (use_aten(logits)) return aten::row_max(logits);
   with_element_type(logits.scalar_type(), [&]<class T>(T) {
     for_rows(logits, [&](int64_t t) {
       data<Acc<T>>(out)[t] = kernels<T>().row_max(data<T>(logits) + t * logits.size(1), logits.size(1));
@@ -45,8 +49,10 @@ at::Tensor row_max(const at::Tensor& logits) {
 }
 
 at::Tensor row_sum_exp(const at::Tensor& logits, const at::Tensor& max) {
+  const at::NoGradGuard no_grad;
   auto out = per_row(logits);
   check_row_values(max, logits, out.scalar_type(), "max");
+  if (use_aten(logits, max)) return aten::row_sum_exp(logits, max);
   with_element_type(logits.scalar_type(), [&]<class T>(T) {
     using A = Acc<T>;
     for_rows(logits, [&](int64_t t) {
@@ -58,8 +64,10 @@ at::Tensor row_sum_exp(const at::Tensor& logits, const at::Tensor& max) {
 }
 
 at::Tensor target_logits(const at::Tensor& logits, const at::Tensor& targets, int64_t first) {
+  const at::NoGradGuard no_grad;
   auto out = per_row(logits);
   check_row_values(targets, logits, at::kLong, "targets");
+  if (use_aten(logits, targets)) return aten::target_logits(logits, targets, first);
   with_element_type(logits.scalar_type(), [&]<class T>(T) {
     using A = Acc<T>;
     for (int64_t t = 0; t < logits.size(0); ++t) {
@@ -74,12 +82,16 @@ at::Tensor target_logits(const at::Tensor& logits, const at::Tensor& targets, in
 
 void cross_entropy_backward_(at::Tensor logits, const at::Tensor& lse, const at::Tensor& targets, int64_t first,
                              const at::Tensor& dloss) {
+  const at::NoGradGuard no_grad;
   PENT_CHECK_EQ(logits.dim(), 2);
   check_contiguous(logits, "logits");
   const auto accumulate = precision::accumulate_dtype(logits.scalar_type());
   check_row_values(lse, logits, accumulate, "lse");
   check_row_values(dloss, logits, accumulate, "dloss");
   check_row_values(targets, logits, at::kLong, "targets");
+  if (use_aten(logits, lse, targets, dloss)) {
+    return aten::cross_entropy_backward_(logits, lse, targets, first, dloss);
+  }
   with_element_type(logits.scalar_type(), [&]<class T>(T) {
     using A = Acc<T>;
     for_rows(logits, [&](int64_t t) {

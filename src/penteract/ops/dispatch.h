@@ -1,12 +1,20 @@
-// From tensors to kernels: element types, pointers, checks. For the sources of ops/ on the CPU.
+// From tensors to kernels: which form of an operator runs, element types, pointers, checks. For the sources of ops/.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include "penteract/base/check.h"
+#include "penteract/ops/aten_scope.h"
 #include "penteract/ops/kernels.h"
 
 namespace penteract::ops {
+
+// True where the operator must run as plain ATen calls: a tensor is not on the CPU, or an AtenScope is open.
+template <class... Tensors>
+bool use_aten(const Tensors&... tensors) {
+  const auto elsewhere = [](const at::Tensor& t) { return t.defined() && !t.is_cpu(); };
+  return (elsewhere(tensors) || ...) || AtenScope::is_open();
+}
 
 // Items a task of at::parallel_for takes at least, so that each task does about this many element operations.
 // Fixed numbers: the split never depends on load.
@@ -31,7 +39,7 @@ T* data(const at::Tensor& tensor) {
 }
 
 inline void check_contiguous(const at::Tensor& tensor, const char* name) {
-  PENT_CHECK(tensor.is_contiguous() && tensor.is_cpu(), "{} must be a contiguous CPU tensor", name);
+  PENT_CHECK(tensor.is_contiguous(), "{} must be contiguous", name);
 }
 
 inline void check_dtype(const at::Tensor& tensor, at::ScalarType dtype, const char* name) {

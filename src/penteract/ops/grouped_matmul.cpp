@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/ops/product.h"
 #include "penteract/precision/precision.h"
@@ -43,6 +44,7 @@ at::Tensor grouped_matmul_nt(const at::Tensor& x, const at::Tensor& w, const std
   PENT_CHECK_EQ(x.size(1), w.size(2));
   auto y = at::empty({x.size(0), w.size(1)}, x.options());
   if (y.numel() == 0) return y;
+  if (use_aten(x, w)) return aten::grouped_matmul_nt(x, w, counts);
   if (!groups.few.empty()) few_rows_nt(x, w, groups.few, y);
   for (const auto& group : groups.many) many_rows_nt(rows_of(x, group), w.select(0, group.matrix), rows_of(y, group));
   return y;
@@ -55,6 +57,7 @@ at::Tensor grouped_matmul_nn(const at::Tensor& dy, const at::Tensor& w, const st
   PENT_CHECK_EQ(dy.size(1), w.size(1));
   auto dx = at::empty({dy.size(0), w.size(2)}, dy.options());
   if (dx.numel() == 0) return dx;
+  if (use_aten(dy, w)) return aten::grouped_matmul_nn(dy, w, counts);
   if (!groups.few.empty()) few_rows_nn(dy, w, groups.few, dx);
   for (const auto& group : groups.many) {
     many_rows_nn(rows_of(dy, group), w.select(0, group.matrix), rows_of(dx, group));
@@ -72,6 +75,7 @@ void grouped_wgrad_accumulate(const at::Tensor& dy, const at::Tensor& x, const s
   PENT_CHECK(dy.dim() == 2 && dy.size(0) == x.size(0) && dy.size(1) == main_grad.size(1));
   PENT_CHECK_EQ(x.size(1), main_grad.size(2));
   if (main_grad.numel() == 0) return;
+  if (use_aten(dy, x, main_grad)) return aten::grouped_wgrad_accumulate(dy, x, counts, main_grad);
   if (!groups.few.empty()) few_rows_wgrad(dy, x, groups.few, main_grad);
   for (const auto& group : groups.many) {
     many_rows_wgrad(rows_of(dy, group), rows_of(x, group), main_grad.select(0, group.matrix));

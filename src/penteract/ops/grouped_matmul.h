@@ -1,6 +1,6 @@
 // The products of matmul.h for a list of groups (experts): group g owns counts[g] consecutive rows and matrix w[g].
 // Zero counts are allowed: such a group has no rows and its main_grad stays as it is. Groups of few rows, where a
-// product is bound by reading the weights, run in own kernels that read each weight once in its stored width.
+// product is bound by reading the weights, run on the CPU in own kernels that read each weight once in its stored width.
 // Thread-safety: pure functions. A row's bits depend on its group's count, not on the other groups. Gradients off inside.
 #pragma once
 

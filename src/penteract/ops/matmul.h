@@ -1,6 +1,6 @@
-// Matrix products of linear layers on the CPU: y = x·wᵀ, its input gradient, its weight gradient.
+// Matrix products of linear layers: y = x·wᵀ, its input gradient, its weight gradient.
 // Weights are [out, in] as in Hugging Face. All operands row-major; x, dy and w have one dtype (double, float, bfloat16).
-// A bfloat16 product accumulates in float and is rounded once. Where the processor has no bfloat16 instructions,
+// A bfloat16 product accumulates in float and is rounded once. Where a processor has no bfloat16 instructions,
 // operands are widened to float a chunk at a time (ATen's own path is 10 to 100 times slower there): the same value.
 // Thread-safety: pure functions. Deterministic for a given number of intra-op threads. Gradients are off inside.
 #pragma once

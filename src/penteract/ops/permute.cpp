@@ -1,19 +1,23 @@
 #include "penteract/ops/permute.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cstring>
 #include <vector>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/precision/precision.h"
 
 namespace penteract::ops {
 namespace {
 
+// Where index is on the host its values are checked and returned, else null.
 const int64_t* check_index(const at::Tensor& index, int64_t lowest, int64_t bound) {
   check_contiguous(index, "index");
   check_dtype(index, at::kLong, "index");
+  if (!index.is_cpu()) return nullptr;
   const auto* places = data<int64_t>(index);
   for (int64_t i = 0; i < index.numel(); ++i) {
     PENT_CHECK(places[i] >= lowest && places[i] < bound, "index[{}] = {} of {} rows", i, places[i], bound);
@@ -29,8 +33,10 @@ void check_rows(const at::Tensor& rows, const char* name) {
 }  // namespace
 
 at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index) {
+  const at::NoGradGuard no_grad;
   check_rows(x, "x");
   const auto* places = check_index(index, 0, x.size(0));
+  if (use_aten(x, index)) return aten::gather_rows(x, index);
   auto out = at::empty({index.numel(), x.size(1)}, x.options());
   const size_t row_bytes = static_cast<size_t>(x.size(1)) * x.element_size();
   const auto* from = static_cast<const char*>(x.data_ptr());
@@ -45,9 +51,11 @@ at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index) {
 }
 
 at::Tensor scatter_add_rows(const at::Tensor& y, const at::Tensor& index, int64_t num_rows) {
+  const at::NoGradGuard no_grad;
   check_rows(y, "y");
   PENT_CHECK_EQ(index.numel(), y.size(0));
   const auto* places = check_index(index, 0, num_rows);
+  if (use_aten(y, index)) return aten::scatter_add_rows(y, index, num_rows);
   // The source rows of each target, ascending: a stable counting sort.
   std::vector<int64_t> first(static_cast<size_t>(num_rows) + 1, 0), sources(static_cast<size_t>(y.size(0)));
   for (int64_t i = 0; i < y.size(0); ++i) ++first[static_cast<size_t>(places[i]) + 1];
@@ -70,12 +78,24 @@ at::Tensor scatter_add_rows(const at::Tensor& y, const at::Tensor& index, int64_
   return out;
 }
 
+void add_rows(at::Tensor into, const at::Tensor& index, const at::Tensor& rows) {
+  const at::NoGradGuard no_grad;
+  check_rows(into, "into");
+  check_rows(rows, "rows");
+  check_dtype(into, precision::accumulate_dtype(rows.scalar_type()), "into");
+  PENT_CHECK(index.numel() == rows.size(0) && into.size(1) == rows.size(1));
+  check_index(index, 0, into.size(0));
+  aten::add_rows(into, index, rows);
+}
+
 at::Tensor combine_rows(const at::Tensor& y, const at::Tensor& index, const at::Tensor& weights) {
+  const at::NoGradGuard no_grad;
   check_rows(y, "y");
   check_rows(weights, "weights");
   check_dtype(weights, precision::accumulate_dtype(y.scalar_type()), "weights");
   PENT_CHECK_EQ(index.numel(), weights.numel());
   const auto* places = check_index(index, -1, y.size(0));
+  if (use_aten(y, index, weights)) return aten::combine_rows(y, index, weights);
   const int64_t tokens = weights.size(0), k = weights.size(1), width = y.size(1);
   auto out = at::empty({tokens, width}, y.options());
   with_element_type(y.scalar_type(), [&]<class T>(T) {
@@ -100,6 +120,7 @@ at::Tensor combine_rows(const at::Tensor& y, const at::Tensor& index, const at::
 
 CombineGrads combine_rows_backward(const at::Tensor& dout, const at::Tensor& y, const at::Tensor& index,
                                    const at::Tensor& weights) {
+  const at::NoGradGuard no_grad;
   check_rows(y, "y");
   check_rows(dout, "dout");
   check_rows(weights, "weights");
@@ -109,12 +130,13 @@ CombineGrads combine_rows_backward(const at::Tensor& dout, const at::Tensor& y, 
   const auto* places = check_index(index, -1, y.size(0));
   std::vector<bool> named(static_cast<size_t>(y.size(0)), false);
   int64_t num_named = 0;
-  for (int64_t i = 0; i < index.numel(); ++i) {
+  for (int64_t i = 0; i < index.numel() && places != nullptr; ++i) {
     if (places[i] < 0) continue;
     PENT_CHECK(!named[static_cast<size_t>(places[i])], "row {} is named twice", places[i]);
     named[static_cast<size_t>(places[i])] = true;
     ++num_named;
   }
+  if (use_aten(dout, y, index, weights)) return aten::combine_rows_backward(dout, y, index, weights);
   const int64_t k = weights.size(1), width = y.size(1);
   CombineGrads grads{num_named == y.size(0) ? at::empty(y.sizes(), y.options()) : at::zeros(y.sizes(), y.options()),
                      at::empty(weights.sizes(), weights.options())};

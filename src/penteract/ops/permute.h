@@ -1,5 +1,5 @@
 // Moving rows between token order and expert order. Sums have a fixed order: the accumulate dtype, rounded once.
-// Indices are int64. REQUIRES: in range (checked).
+// Indices are int64. REQUIRES: in range (checked where they are on the host).
 // Thread-safety: pure functions. Deterministic for any number of threads.
 #pragma once
 
@@ -14,6 +14,9 @@ at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index);
 
 // y [M,H], index [M] -> [num_rows,H]: row t is the sum, in ascending i, of the y[i] with index[i] = t.
 at::Tensor scatter_add_rows(const at::Tensor& y, const at::Tensor& index, int64_t num_rows);
+
+// into[index[i]] += rows[i], in ascending i. into [N,H] in the accumulate dtype of rows [M,H], index [M].
+void add_rows(at::Tensor into, const at::Tensor& index, const at::Tensor& rows);
 
 // y [M,H], index [T·K] (place in y of choice k of token t; -1: none), weights [T,K] in the accumulate dtype
 // -> [T,H]: sum over k, ascending, of weights[t,k] · y[index[t·K+k]].

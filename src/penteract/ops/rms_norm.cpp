@@ -1,9 +1,11 @@
 #include "penteract/ops/rms_norm.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/precision/precision.h"
 
@@ -26,7 +28,9 @@ int64_t check_norm(const at::Tensor& x, const at::Tensor& weight) {
 }  // namespace
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const at::NoGradGuard no_grad;
   const int64_t rows = check_norm(x, weight), width = weight.size(0);
+  if (use_aten(x, weight)) return aten::rms_norm(x, weight, eps);
   const auto accumulate = x.options().dtype(precision::accumulate_dtype(x.scalar_type()));
   RmsNormResult result{at::empty(x.sizes(), x.options()), at::empty({rows}, accumulate)};
   with_element_type(x.scalar_type(), [&]<class T>(T) {
@@ -45,12 +49,14 @@ RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps
 
 RmsNormGrads rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                const at::Tensor& rstd) {
+  const at::NoGradGuard no_grad;
   const int64_t rows = check_norm(x, weight), width = weight.size(0);
   check_contiguous(dy, "dy");
   check_dtype(dy, x.scalar_type(), "dy");
   PENT_CHECK(dy.numel() == x.numel() && rstd.numel() == rows);
   const auto accumulate = x.options().dtype(precision::accumulate_dtype(x.scalar_type()));
   check_dtype(rstd, accumulate.dtype().toScalarType(), "rstd");
+  if (use_aten(dy, x, weight, rstd)) return aten::rms_norm_backward(dy, x, weight, rstd);
   const int64_t num_partials = (rows + kRowsPerPartial - 1) / kRowsPerPartial;
   RmsNormGrads grads{at::empty(x.sizes(), x.options()), at::zeros({width}, accumulate)};
   const auto partials = at::zeros({num_partials, width}, accumulate);

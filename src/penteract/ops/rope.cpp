@@ -1,9 +1,11 @@
 #include "penteract/ops/rope.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 #include "penteract/precision/precision.h"
 
@@ -35,11 +37,13 @@ RopeTables make_rope_tables(const std::vector<int64_t>& positions, const std::ve
 }
 
 at::Tensor rope(const at::Tensor& x, const RopeTables& tables, bool inverse) {
-  PENT_CHECK(x.dim() == 4 && x.is_cpu() && x.stride(3) == 1, "x must be [T, B, heads, d] with a dense d");
+  const at::NoGradGuard no_grad;
+  PENT_CHECK(x.dim() == 4 && x.stride(3) == 1, "x must be [T, B, heads, d] with a dense d");
   const int64_t tokens = x.size(0), batch = x.size(1), heads = x.size(2), dim = x.size(3), half = dim / 2;
   PENT_CHECK(tables.cos.size(0) == tokens && 2 * tables.cos.size(1) == dim, "tables of {} × {} for {} × {}",
              tables.cos.size(0), tables.cos.size(1), tokens, dim);
   check_dtype(tables.cos, precision::accumulate_dtype(x.scalar_type()), "tables");
+  if (use_aten(x, tables.cos, tables.sin)) return aten::rope(x, tables, inverse);
   auto out = at::empty(x.sizes(), x.options());
   with_element_type(x.scalar_type(), [&]<class T>(T) {
     const auto* xs = data<T>(x);

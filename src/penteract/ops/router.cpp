@@ -1,9 +1,11 @@
 #include "penteract/ops/router.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <vector>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 
 namespace penteract::ops {
@@ -31,8 +33,10 @@ void choose_largest(const A* scores, int64_t num_experts, int64_t k, int64_t* ex
 
 RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_prob, const at::Tensor& bias,
                            const at::Tensor& replay) {
+  const at::NoGradGuard no_grad;
   PENT_CHECK_EQ(logits.dim(), 2);
   check_contiguous(logits, "logits");
+  PENT_CHECK(logits.scalar_type() != at::kBFloat16, "router logits are in the accumulate dtype");
   const int64_t tokens = logits.size(0), num_experts = logits.size(1);
   PENT_CHECK(k > 0 && k <= num_experts, "{} of {} experts", k, num_experts);
   RouterChoice choice{at::empty(logits.sizes(), logits.options()), at::empty({tokens, k}, logits.options()),
@@ -45,10 +49,15 @@ RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_p
     check_dtype(bias, logits.scalar_type(), "bias");
     PENT_CHECK_EQ(bias.numel(), num_experts);
   }
+  if (use_aten(logits, bias, replay)) {
+    if (replay.defined() && replay.is_cpu()) {
+      PENT_CHECK(replay.ge(0).logical_and_(replay.lt(num_experts)).all().item<bool>(), "an expert outside of 0 to {}",
+                 num_experts - 1);
+    }
+    return aten::router_choose(logits, k, norm_topk_prob, bias, replay);
+  }
   with_element_type(logits.scalar_type(), [&]<class A>(A) {
-    if constexpr (std::is_same_v<A, Bf16>) {
-      PENT_CHECK(false, "router logits are in the accumulate dtype");
-    } else {
+    if constexpr (!std::is_same_v<A, Bf16>) {
       const auto* in = data<A>(logits);
       auto *probs = data<A>(choice.probs), *weights = data<A>(choice.weights);
       auto* experts = data<int64_t>(choice.experts);
@@ -78,6 +87,7 @@ RouterChoice router_choose(const at::Tensor& logits, int64_t k, bool norm_topk_p
 
 at::Tensor router_backward(const at::Tensor& dweights, const at::Tensor& dprobs_extra, const RouterChoice& choice,
                            bool norm_topk_prob) {
+  const at::NoGradGuard no_grad;
   const auto& probs = choice.probs;
   const int64_t tokens = probs.size(0), num_experts = probs.size(1), k = choice.experts.size(1);
   if (dweights.defined()) {
@@ -89,6 +99,9 @@ at::Tensor router_backward(const at::Tensor& dweights, const at::Tensor& dprobs_
     check_contiguous(dprobs_extra, "dprobs_extra");
     check_dtype(dprobs_extra, probs.scalar_type(), "dprobs_extra");
     PENT_CHECK_EQ(dprobs_extra.numel(), dprobs_extra.dim() == 1 ? num_experts : tokens * num_experts);
+  }
+  if (use_aten(probs, choice.weights, choice.experts, dweights, dprobs_extra)) {
+    return aten::router_backward(dweights, dprobs_extra, choice, norm_topk_prob);
   }
   auto dlogits = at::empty(probs.sizes(), probs.options());
   with_element_type(probs.scalar_type(), [&]<class A>(A) {

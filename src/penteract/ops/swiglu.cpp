@@ -1,14 +1,18 @@
 #include "penteract/ops/swiglu.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
+#include "penteract/ops/aten/aten.h"
 #include "penteract/ops/dispatch.h"
 
 namespace penteract::ops {
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
+  const at::NoGradGuard no_grad;
   PENT_CHECK(gate_up.dim() == 2 && gate_up.size(1) % 2 == 0);
   check_contiguous(gate_up, "gate_up");
+  if (use_aten(gate_up)) return aten::swiglu(gate_up);
   const int64_t rows = gate_up.size(0), width = gate_up.size(1) / 2;
   auto y = at::empty({rows, width}, gate_up.options());
   with_element_type(gate_up.scalar_type(), [&]<class T>(T) {
@@ -25,10 +29,12 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
 }
 
 at::Tensor swiglu_backward(const at::Tensor& dy, const at::Tensor& gate_up) {
+  const at::NoGradGuard no_grad;
   PENT_CHECK(gate_up.dim() == 2 && dy.dim() == 2 && gate_up.size(1) == 2 * dy.size(1) && gate_up.size(0) == dy.size(0));
   check_contiguous(gate_up, "gate_up");
   check_contiguous(dy, "dy");
   check_dtype(dy, gate_up.scalar_type(), "dy");
+  if (use_aten(dy, gate_up)) return aten::swiglu_backward(dy, gate_up);
   const int64_t rows = dy.size(0), width = dy.size(1);
   auto grad = at::empty(gate_up.sizes(), gate_up.options());
   with_element_type(dy.scalar_type(), [&]<class T>(T) {
