@@ -11,6 +11,23 @@ TEST(NearestWord, FindsTyposAndRefusesStrangers) {
   EXPECT_EQ(nearest_word("zzzzzz", {"seq_length", "steps"}), "");
 }
 
+TEST(Printable, NothingSteersATerminal) {
+  EXPECT_EQ(printable("two\nlines\tand Ünïcode …"), "two\nlines\tand Ünïcode …");
+  EXPECT_EQ(printable("\x1b[2J\x07\r\x7f"), "\\x1b[2J\\x07\\x0d\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\x9b31m");  // C1: an escape in one character
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+}
+
+TEST(QuoteLine, OneShortLine) {
+  EXPECT_EQ(quote_line("a\nb\tc"), "\"a\\nb\\tc\"");
+  EXPECT_EQ(quote_line("abcdef", 3), "\"abc…\"");
+  EXPECT_EQ(quote_line("aéé", 2), "\"a…\"");  // no half of a character
+  EXPECT_EQ(quote_line("\x1b"), "\"\\x1b\"");
+}
+
 TEST(FormatBytes, ThreeFigures) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(999), "999 B");

@@ -59,7 +59,7 @@ TEST_F(Find, LatestMayBeLostOrBehind) {  // row C4
   spill(dir_ / "latest", "step-00000010\n");
   found = find_in(dir_.path());
   EXPECT_EQ(found.name, "step-00000020");
-  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("says step-00000010; step-00000020 is the newest")));
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("says \"step-00000010\"; step-00000020 is the newest")));
 }
 
 TEST_F(Find, IncompleteOnesAreSkippedAloud) {  // rows C2 and C5

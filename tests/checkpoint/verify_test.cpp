@@ -53,6 +53,26 @@ TEST_F(Verify, EveryFlippedByteOfEveryFileIsFoundAndItsFileNamed) {
   }
 }
 
+TEST_F(Verify, AFolderThatHoldsNothingOfAStepIsNoCheckpoint) {
+  fs::create_directories(dir_ / "texts");
+  spill(dir_ / "texts/a.txt", "a");
+  for (const auto& path : {dir_ / "texts", dir_ / "texts/a.txt", dir_ / "nowhere"}) {
+    const auto report = verify(path);
+    ASSERT_FALSE(report.ok()) << path;
+    EXPECT_EQ(report.error().code, ErrorCode::checkpoint_missing) << path;
+    EXPECT_FALSE(report.error().remedy.empty());
+  }
+  // What is left of a step, by its parts or by its name, is damage.
+  fs::rename(step_, dir_ / "copy");
+  fs::remove(dir_ / "copy/state.json");
+  fs::create_directories(step_);
+  for (const auto& path : {dir_ / "copy", step_, step_ + "/"}) {
+    const auto report = verify(path);
+    ASSERT_TRUE(report.ok()) << path;
+    EXPECT_TRUE(report->incomplete()) << path;
+  }
+}
+
 TEST_F(Verify, NamesAllThatIsWrongInOneCall) {
   fs::remove(step_ + "/rank-00000.catalog");
   flip_byte(step_ + "/rank-00001.safetensors", fs::file_size(step_ + "/rank-00001.safetensors") - 1);

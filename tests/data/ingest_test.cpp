@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "data/temp_folder.h"
@@ -210,6 +213,57 @@ TEST_F(Ingest, ProgressCountsBytes) {
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen.back(), std::pair(uint64_t{18}, uint64_t{18}));
   for (size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i - 1].first, seen[i].first);
+}
+
+// G2: a stop ends the work inside a text, between batches and in the check of a dataset, and leaves nothing half.
+TEST_F(Ingest, AStopIsSeenWithinTheWork) {
+  std::atomic<bool> stop{true};
+  options_.stop = &stop;
+  std::vector<int32_t> some;
+  EXPECT_EQ(tokenizer_->encode_to("a b c", some, Specials::recognise, &stop).error().code, ErrorCode::interrupted);
+  stop = false;
+  EXPECT_TRUE(tokenizer_->encode_to("a b c", some, Specials::recognise, &stop).ok());
+
+  std::string lines;
+  for (int i = 0; i < 70'000; ++i) lines += "{\"text\": \"a\"}\n";
+  const std::string jsonl = folder_.write("a.jsonl", lines);
+  options_.progress = [&](uint64_t, uint64_t) { stop = true; };  // after the first of two batches
+  EXPECT_EQ(open({jsonl}).error().code, ErrorCode::interrupted);
+  EXPECT_EQ(TempFolder::num_files(options_.cache_dir), 0u);
+  stop = false;
+  EXPECT_EQ(build_dataset({jsonl}, options_, folder_.path("d")).error().code, ErrorCode::interrupted);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("d.bin")));
+  options_.progress = nullptr;
+  stop = false;
+  ASSERT_TRUE(build_dataset({jsonl}, options_, folder_.path("d")).ok());
+  stop = true;
+  EXPECT_EQ(open({folder_.path("d")}).error().code, ErrorCode::interrupted);
+}
+
+TEST_F(Ingest, ALongTextIsLeftInItsMiddle) {
+  std::string text;
+  for (uint32_t i = 0; text.size() < (size_t{4} << 20); ++i) text += std::to_string(i * 2654435761u) + "word ";
+  std::atomic<bool> stop{false};
+  std::vector<int32_t> some;
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    stop = true;
+  });
+  const Status status = tokenizer_->encode_to(text, some, Specials::recognise, &stop);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::interrupted);
+}
+
+TEST_F(Ingest, LeftoversOfTheDeadAreRemoved) {
+  std::filesystem::create_directories(options_.cache_dir);
+  for (const char* name : {"cache/0abc.bin.tmp-999999-0", "cache/0abc.json.tmp-1-7", "d.bin.tmp-1-0", "d.idx.tmp-1-0",
+                           "other.bin.tmp-1-0"})
+    folder_.write(name, "half");
+  or_throw(open({folder_.write("a.txt", "one")}));
+  EXPECT_EQ(TempFolder::num_files(options_.cache_dir), 3u);  // .bin, .idx, .json
+  or_throw(build_dataset({folder_.path("a.txt")}, options_, folder_.path("d")));
+  for (const char* name : {"d.bin.tmp-1-0", "d.idx.tmp-1-0"}) EXPECT_FALSE(std::filesystem::exists(folder_.path(name)));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("other.bin.tmp-1-0")));
 }
 
 // A line may lie across the pieces in which the file is read.

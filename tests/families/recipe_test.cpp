@@ -144,6 +144,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"lr = 1e-3", "lr = 1e-3\nwarmup_steps = 9", ErrorCode::recipe_range, "optimizer.warmup_steps",
             "train.steps"},
         Bad{"global = 4", "global = 5", ErrorCode::layout_illegal, "batch.global", "4 or 6"},
+        Bad{"global = 4", "global = 1", ErrorCode::layout_illegal, "batch.global", "use 2, or"},
+        Bad{"lr = 1e-3", "lr = 1e400", ErrorCode::recipe_syntax, "r.toml:29", "no number between"},
+        Bad{"dir = \"runs/x\"", "dir = \"runs\\u0000x\"", ErrorCode::recipe_range, "r.toml:2", "NUL"},
+        Bad{"steps = 3", "steps = 3\n[comm]\ndeadline = \"\"", ErrorCode::recipe_range, "comm.deadline", "10m"},
+        Bad{"tp = 2", "tp = 2\nsplit = \"\"", ErrorCode::recipe_range, "layout.split", "leave the key out"},
         Bad{"[run]", "[run", ErrorCode::recipe_syntax, "r.toml:1", ""},
         Bad{"[run]", "dir = 1\n[run]", ErrorCode::recipe_key, "r.toml:1", "outside any section"}));
 
@@ -191,6 +196,8 @@ TEST(Recipe, CommandLineWins) {
   EXPECT_EQ(load(kRecipe, {}, {"pp=2,dp=2,ep=2", 0})->layout.pp, 2);
   EXPECT_EQ(load(kRecipe, {}, {"pp=2", 8})->layout.dp, 4);
   EXPECT_EQ(load(kRecipe, {"layout.cp=2"}, {"pp=2", 8}).error().code, ErrorCode::recipe_key);  // it would be ignored
+  EXPECT_EQ(load(kRecipe, {"run.ranks=2"}, {"", 4}).error().code, ErrorCode::recipe_key);
+  EXPECT_EQ(load(kRecipe, {"run.ranks=8"}, {"pp=2", 0})->layout.dp, 4);
 }
 
 TEST(CompareRecipes, ListsWhatMayChangeAndRefusesWhatMayNot) {
@@ -198,17 +205,50 @@ TEST(CompareRecipes, ListsWhatMayChangeAndRefusesWhatMayNot) {
     const auto run = load(kRecipe, sets);
     return to_toml(*run, families::write_model(run->model));
   };
-  const auto changes = compare_recipes(text({}), text({"optimizer.lr=0.5", "train.steps=9"}));
+  const auto compare = [](const std::string& before, const std::string& now) {
+    return compare_recipes(before, now, families::read_model);
+  };
+  const auto changes = compare(text({}), text({"optimizer.lr=0.5", "train.steps=9"}));
   ASSERT_TRUE(changes.ok());
   ASSERT_EQ(changes->size(), 2u);
   EXPECT_EQ((*changes)[0].key, "optimizer.lr");
-  EXPECT_TRUE(compare_recipes(text({}), text({"data.train=[\"a.txt\", \"b.txt\"]"})).ok());
-  for (const char* set : {"run.seed=2", "model.hidden_size=64", "data.seq_length=8", "data.tokenizer=other",
-                          "data.train=[\"b.txt\"]", "data.eod=x"}) {
-    const auto refused = compare_recipes(text({}), text({set}));
+  EXPECT_TRUE(compare(text({}), text({"data.train=[\"a.txt\", \"b.txt\"]"})).ok());
+  for (const std::string set :
+       {"run.seed=2", "model.hidden_size=64", "model.rope_theta=5", "data.seq_length=8", "data.train=[\"b.txt\"]"}) {
+    const auto refused = compare(text({}), text({set}));
     ASSERT_FALSE(refused.ok()) << set;
     EXPECT_EQ(refused.error().code, ErrorCode::recipe_changed);
+    if (set.starts_with("model.rope")) {
+      EXPECT_EQ(refused.error().culprit, "model.rope_theta");
+    }
   }
+  // Content decides about these, and the caller knows it.
+  const auto moved = compare(text({}), text({"data.tokenizer=other", "data.eod=x"}));
+  ASSERT_TRUE(moved.ok());
+  EXPECT_EQ(moved->size(), 2u);
+}
+
+// A family gets a key: the recipes in the checkpoints of before do not have it.
+TEST(CompareRecipes, ModelsAreComparedAndNotTheirText) {
+  const auto run = load(kRecipe);
+  const std::string now = to_toml(*run, families::write_model(run->model));
+  const auto without = [&](const std::string& key) {
+    std::string text = now;
+    const size_t at = text.find("\n" + key + " = ") + 1;
+    return text.erase(at, text.find('\n', at) - at + 1);
+  };
+  const auto same = compare_recipes(without("rope_theta"), now, families::read_model);
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  EXPECT_TRUE(same->empty());
+  const auto dense = load(kRecipe, {"model.mlp_only_layers=[1]", "model.intermediate_size=24"});
+  ASSERT_TRUE(dense.ok()) << dense.error().message();
+  const auto other = compare_recipes(without("mlp_only_layers"), to_toml(*dense, families::write_model(dense->model)),
+                                     families::read_model);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ErrorCode::recipe_changed);
+  std::string unknown = now;
+  unknown.insert(unknown.find("\n[layout]"), "of_the_future = 1\n");
+  EXPECT_EQ(compare_recipes(unknown, now, families::read_model).error().code, ErrorCode::recipe_key);
 }
 
 }  // namespace

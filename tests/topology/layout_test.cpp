@@ -30,11 +30,48 @@ TEST(ParseLayout, UnnamedAxesFollow) {
 }
 
 TEST(ParseLayout, BadTextNamesThePiece) {
-  for (const char* text : {"tp", "tp=", "tp=0", "tp=-1", "tp=2x", "tq=2", "tp=2,tp=2", "sp=maybe",
-                           "split=", "tp=99999999999", "edp=3,tp=2,dp=2"}) {
-    const auto request = parse_layout(text);
-    ASSERT_FALSE(request.ok()) << text;
-    EXPECT_EQ(request.error().code, ErrorCode::layout_syntax) << text;
+  for (const char* text : {"tp",
+                           "tp=",
+                           "tp=0",
+                           "tp=-1",
+                           "tp=2x",
+                           "tq=2",
+                           "tp=2,tp=2",
+                           "sp=maybe",
+                           "split=",
+                           "tp=99999999999",
+                           "tp=10000000000000000000",
+                           "",
+                           " ",
+                           "schedule=",
+                           "tp=1048577",
+                           "edp=0",
+                           ",tp=2",
+                           "tp=2,",
+                           "tp==2",
+                           "tp=1.5",
+                           "tp=2 2",
+                           "TP=2",
+                           "split=|",
+                           "split=2|",
+                           "split=0|4",
+                           ",",
+                           "tp=+2",
+                           "tp=0x2",
+                           "tp=1e1",
+                           "tp=4294967298",
+                           "tp=2,,pp=2",
+                           "world=4",
+                           "=2",
+                           "tp=2,sp=",
+                           "split=1|",
+                           "split=3|-1",
+                           "cp=",
+                           "etp=0"}) {
+    const auto layout = make(text);  // a split is read when the layout is completed
+    ASSERT_FALSE(layout.ok()) << text;
+    EXPECT_EQ(layout.error().code, ErrorCode::layout_syntax) << text;
+    EXPECT_FALSE(layout.error().remedy.empty()) << text;
   }
   EXPECT_NE(parse_layout("etpp=2").error().remedy.find("etp"), std::string::npos);
 }
@@ -54,6 +91,21 @@ TEST(CompleteLayout, WhatDoesNotMultiplyShowsTheNumbers) {
     EXPECT_EQ(make(text).error().code, ErrorCode::layout_ranks) << text;
   }
   EXPECT_FALSE(make("sp=on").ok());
+}
+
+TEST(CompleteLayout, TheRemedyNamesRanksThatFitAndEachOnce) {
+  EXPECT_EQ(make("tp=8", 4).error().remedy, "use 8 ranks, or smaller axes");
+  EXPECT_EQ(make("tp=4,pp=2", 12).error().remedy, "with tp=4 cp=1 pp=2, use 8 ranks with dp=1 or 16 ranks with dp=2");
+  EXPECT_EQ(make("tp=2,dp=3", 16).error().remedy, "with tp=2 cp=1 pp=1, 16 ranks need dp=8");
+  EXPECT_NE(make("tp=2,dp=1048576").error().what.find("at most 1048576 ranks"), std::string::npos);
+}
+
+TEST(CompleteLayout, EdpMayBeWrittenWhereItFollows) {
+  EXPECT_TRUE(make("tp=2,dp=2,ep=2,edp=2").ok());
+  EXPECT_TRUE(make("tp=2,edp=8", 8).ok());
+  for (const char* text : {"edp=3,tp=2,dp=2", "edp=2,tp=2", "edp=7"}) {
+    EXPECT_EQ(make(text, 8).error().code, ErrorCode::layout_ranks) << text;
+  }
 }
 
 TEST(CompleteLayout, SplitNamesEveryStage) {

@@ -52,6 +52,16 @@ TEST_F(Metrics, AResumeCutsLaterLinesAndATornLastOne) {
   EXPECT_EQ(steps(), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
+// What is lost is said, what is known stays, and a step that stands twice is kept once.
+TEST_F(Metrics, ALostOrBinaryFileIsNoEnd) {
+  write_steps(3, 4, 2);
+  EXPECT_EQ(steps(), (std::vector<int64_t>{3, 4}));
+  std::ofstream(path_) << std::string(100, '\0')
+                       << "\xff\n{\"step\":2}\n{\"step\":2}\n{\"step\":1}\n{\"step\":\"3\"}\n[]\n\n";
+  write_steps(5, 5, 4);
+  EXPECT_EQ(steps(), (std::vector<int64_t>{2, 5}));
+}
+
 TEST_F(Metrics, AFreshStartBeginsAnew) {
   write_steps(1, 3, 0);
   write_steps(1, 2, 0);

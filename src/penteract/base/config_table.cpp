@@ -10,6 +10,7 @@ namespace penteract {
 namespace {
 // Bounds from here on only keep numbers representable; nobody wants to read them.
 constexpr int64_t kUnbounded = int64_t{1} << 30;
+constexpr const char* kInRange = "write a number in that range";
 
 std::string dotted(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + "." + key;
@@ -46,7 +47,8 @@ Error ConfigTable::error(const std::string& key, ErrorCode code, std::string wha
 }
 
 Error ConfigTable::type_error(const std::string& key, const ConfigValue& value, const std::string& expected) const {
-  return error(key, ErrorCode::recipe_type, fmt::format("is {}, expected {}", value.kind_name(), expected), "");
+  return error(key, ErrorCode::recipe_type, fmt::format("is {}, expected {}", value.kind_name(), expected),
+               fmt::format("write {} after {} =", expected, key));
 }
 
 Status ConfigTable::get(const std::string& key, bool& out) {
@@ -71,9 +73,9 @@ Status ConfigTable::get(const std::string& key, int64_t& out, int64_t min, int64
   if (v->kind != ConfigValue::Kind::integer) return type_error(key, *v, "a whole number");
   if (v->integer < min || v->integer > max) {
     return error(key, ErrorCode::recipe_range,
-                 max >= kUnbounded ? fmt::format("is {}, expected at least {}", v->integer, min)
-                                   : fmt::format("is {}, expected {} to {}", v->integer, min, max),
-                 "");
+                 v->integer < min && max >= kUnbounded ? fmt::format("is {}, expected at least {}", v->integer, min)
+                                                       : fmt::format("is {}, expected {} to {}", v->integer, min, max),
+                 kInRange);
   }
   out = v->integer;
   return {};
@@ -94,7 +96,7 @@ Status ConfigTable::get(const std::string& key, double& out, double min, double 
   else if (v->kind == ConfigValue::Kind::floating) value = v->floating;
   else return type_error(key, *v, "a number");
   if (!std::isfinite(value) || value < min || value > max) {
-    return error(key, ErrorCode::recipe_range, fmt::format("is {}, expected {} to {}", value, min, max), "");
+    return error(key, ErrorCode::recipe_range, fmt::format("is {}, expected {} to {}", value, min, max), kInRange);
   }
   out = value;
   return {};

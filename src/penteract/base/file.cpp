@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,37 @@ constexpr size_t kMaxIoBytes = size_t{1} << 30;
 std::string parent_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
+}
+
+// Whether the name still leads to the open file: another process may have deleted or replaced it.
+bool still_named(int fd, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 && open_file.st_dev == named.st_dev &&
+         open_file.st_ino == named.st_ino;
+}
+
+// NAME.tmp-PID-N
+bool is_temporary_name(std::string_view name) {
+  constexpr std::string_view kMark = ".tmp-";
+  const size_t mark = name.rfind(kMark);
+  if (mark == std::string_view::npos || mark == 0) return false;
+  const std::string_view numbers = name.substr(mark + kMark.size());
+  const size_t dash = numbers.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < numbers.size() &&
+         numbers.find_first_not_of("0123456789", dash + 1) == std::string_view::npos &&
+         numbers.find_first_not_of("0123456789") == dash;
+}
+
+Status write_all(int fd, const std::string& path, const char* bytes, size_t size_bytes) {
+  while (size_bytes > 0) {
+    const ssize_t n = ::write(fd, bytes, std::min(size_bytes, kMaxIoBytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error(ErrorCode::storage_write, path, "write");
+    bytes += n;
+    size_bytes -= static_cast<size_t>(n);
+  }
+  return {};
 }
 
 }  // namespace
@@ -88,7 +120,7 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
   if (file.size_bytes() > max_bytes) {
     return Error{ErrorCode::file_malformed,
                  fmt::format("has {} bytes, more than the {} that such a file may have", file.size_bytes(), max_bytes),
-                 path, ""};
+                 path, "name a file of the right kind"};
   }
   std::string bytes(file.size_bytes(), '\0');
   PENT_TRY(file.read_at(0, bytes.data(), bytes.size()));
@@ -96,9 +128,14 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
 }
 
 Result<FileWriter> FileWriter::create(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return errno_error(ErrorCode::storage_write, path, "create");
-  return FileWriter(fd, path);
+  while (true) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return errno_error(ErrorCode::storage_write, path, "create");
+    // Where a file system has no locks nothing is removed either. Between open and lock the file may be taken for a
+    // leftover: then it is made again.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || still_named(fd, path)) return FileWriter(fd, path);
+    ::close(fd);
+  }
 }
 FileWriter::FileWriter(FileWriter&& o) noexcept
     : fd_(std::exchange(o.fd_, -1)), path_(std::move(o.path_)), offset_bytes_(o.offset_bytes_) {}
@@ -113,15 +150,8 @@ FileWriter::~FileWriter() {
 }
 
 Status FileWriter::write(const void* data, size_t size_bytes) {
-  auto* p = static_cast<const char*>(data);
-  while (size_bytes > 0) {
-    const ssize_t n = ::write(fd_, p, std::min(size_bytes, kMaxIoBytes));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_error(ErrorCode::storage_write, path_, "write");
-    p += n;
-    size_bytes -= static_cast<size_t>(n);
-    offset_bytes_ += static_cast<uint64_t>(n);
-  }
+  PENT_TRY(write_all(fd_, path_, static_cast<const char*>(data), size_bytes));
+  offset_bytes_ += size_bytes;
   return {};
 }
 
@@ -167,6 +197,34 @@ Status write_file_atomic(const std::string& path, std::string_view bytes) {
   Status status = fill();
   if (!status.ok()) ::unlink(aside.c_str());
   return status;
+}
+
+Status append_file(const std::string& path, std::string_view bytes, Absent absent) {
+  const int make = absent == Absent::make ? O_CREAT : 0;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | make, 0644);
+  if (fd < 0) return errno_error(ErrorCode::storage_write, path, "open");
+  const off_t end_before = ::lseek(fd, 0, SEEK_END);
+  Status status = write_all(fd, path, bytes.data(), bytes.size());
+  if (status.ok() && ::fsync(fd) != 0) status = errno_error(ErrorCode::storage_write, path, "sync");
+  if (!status.ok() && end_before >= 0) [[maybe_unused]]
+    const int cut = ::ftruncate(fd, end_before);
+  ::close(fd);
+  return status;
+}
+
+void remove_leftovers(const std::string& folder, std::string_view prefix) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(prefix) || !is_temporary_name(name)) continue;
+    const std::string path = it->path().string();
+    const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    struct stat st {};
+    if (::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && still_named(fd, path))
+      ::unlink(path.c_str());
+    ::close(fd);
+  }
 }
 
 }  // namespace penteract

@@ -17,6 +17,15 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes = uint
 // Replaces `path` in one step: PATH.tmp-PID-N beside it, fsync, rename, fsync of the folder.
 Status write_file_atomic(const std::string& path, std::string_view bytes);
 
+// Adds `bytes` to the end of a file and makes them durable; an absent one is made, or an error. One write, so that a kill leaves
+// them whole or absent; what a full disk takes of them is cut off again.
+enum class Absent { make, error };
+Status append_file(const std::string& path, std::string_view bytes, Absent absent = Absent::make);
+
+// Deletes the temporary files (NAME.tmp-PID-N, NAME beginning with `prefix`) in a folder whose writers are dead: a
+// FileWriter holds a lock on its file. What cannot be deleted, or belongs to a writer that lives, stays.
+void remove_leftovers(const std::string& folder, std::string_view prefix = "");
+
 // Makes the entries of a folder durable (after a rename or create in it).
 Status sync_directory(const std::string& path);
 
@@ -26,7 +35,8 @@ Status make_directories(const std::string& path);
 // The error of errno: storage_full for ENOSPC and EDQUOT, else `code`.
 Error errno_error(ErrorCode code, const std::string& path, const std::string& doing);
 
-// A file opened for writing; close() syncs. Destroyed unclosed, the file stays as it is (the caller's temporary).
+// A file opened for writing, locked against remove_leftovers until it is closed; close() syncs. Destroyed unclosed, the
+// file stays as it is (the caller's temporary).
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);

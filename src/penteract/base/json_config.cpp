@@ -41,7 +41,8 @@ ConfigValue convert(const Json& json, const std::string& where) {
 
 Result<ConfigTable> read_json_config(const std::string& path) {
   PENT_ASSIGN(const Json json, read_json(path, kMaxConfigBytes));
-  if (!json.is_object()) return Error{ErrorCode::file_malformed, "is no JSON object", path, ""};
+  if (!json.is_object())
+    return Error{ErrorCode::file_malformed, "is no JSON object", path, "name a config.json of Hugging Face"};
   return ConfigTable("", convert(json, path).fields);
 }
 

@@ -1,7 +1,16 @@
 #include "penteract/base/log.h"
 
+#include <fcntl.h>
+#include <fmt/chrono.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <utility>
+
+#include "penteract/base/file.h"
+#include "penteract/base/text.h"
 
 namespace penteract {
 namespace {
@@ -27,13 +36,34 @@ spdlog::logger& logger() {
   return *log;
 }
 
+thread_local LogFile* t_log_file = nullptr;
+
 }  // namespace
 
 void set_log_level(LogLevel level) { logger().set_level(level_of(level)); }
 
 void log_line(LogLevel level, const std::string& text) {
   const char* prefix = level == LogLevel::warning ? "warning: " : level == LogLevel::error ? "error: " : "";
-  logger().log(level_of(level), "{}{}", prefix, text);
+  const std::string line = prefix + printable(text);
+  logger().log(level_of(level), "{}", line);
+  if (t_log_file != nullptr) t_log_file->write(line);
+}
+
+Result<std::unique_ptr<LogFile>> LogFile::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return errno_error(ErrorCode::storage_write, path, "open");
+  return std::unique_ptr<LogFile>(new LogFile(fd));
+}
+LogFile::LogFile(int fd) : fd_(fd), before_(std::exchange(t_log_file, this)) {}
+LogFile::~LogFile() {
+  t_log_file = before_;
+  ::close(fd_);
+}
+
+void LogFile::write(const std::string& text) {
+  const std::time_t now = std::time(nullptr);
+  const std::string line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} {}\n", fmt::gmtime(now), text);
+  [[maybe_unused]] const ssize_t written = ::write(fd_, line.data(), line.size());
 }
 
 }  // namespace penteract

@@ -1,10 +1,13 @@
-// Lines for people, on stderr: stdout belongs to results. Warnings begin with "warning:", errors with "error:".
-// Thread-safety: any thread; lines never mix.
+// Lines for people, on stderr: stdout belongs to results. Warnings begin with "warning:", errors with "error:". What
+// could steer a terminal is written as \xNN: lines hold text of files. Thread-safety: any thread; lines never mix.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
+
+#include "penteract/base/result.h"
 
 namespace penteract {
 
@@ -13,6 +16,22 @@ enum class LogLevel { debug, info, warning, error };
 // Below this level nothing is written. Set once by main, before threads start.
 void set_log_level(LogLevel level);
 void log_line(LogLevel level, const std::string& text);
+
+// As long as it lives, the lines of the thread that opened it, of every level, go to the end of a file too, each with
+// its time (UTC). Not synced, and a line that cannot be written is lost: a log ends no run. One thread's.
+class LogFile {
+ public:
+  static Result<std::unique_ptr<LogFile>> open(const std::string& path);
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  void write(const std::string& text);  // a line for the file alone
+
+ private:
+  explicit LogFile(int fd);
+  int fd_;
+  LogFile* before_;  // of the thread
+};
 
 template <class... Args>
 void log_debug(fmt::format_string<Args...> format, Args&&... args) {

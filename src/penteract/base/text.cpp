@@ -23,6 +23,22 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// The bytes of the UTF-8 sequence at the front, 0 where there is none.
+size_t sequence_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t size = byte(0) < 0x80   ? 1
+                      : byte(0) < 0xC2 ? 0
+                      : byte(0) < 0xE0 ? 2
+                      : byte(0) < 0xF0 ? 3
+                      : byte(0) < 0xF5 ? 4
+                                       : 0;
+  if (size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return size;
+}
+
 // Columns a reader sees: bytes that do not continue a UTF-8 sequence.
 size_t width_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -86,6 +102,35 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
     }
   }
   return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t size = sequence_bytes(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool control = size == 1 && (first < 0x20 || first == 0x7F) && first != '\n' && first != '\t';
+    const bool c1 = size == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    if (size == 0 || control) out += fmt::format("\\x{:02x}", first);
+    else if (c1) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[1]));
+    else out += text.substr(0, size);
+    text.remove_prefix(std::max<size_t>(1, size));
+  }
+  return out;
+}
+
+std::string quote_line(std::string_view text, size_t max_bytes) {
+  const bool cut = text.size() > max_bytes;
+  if (cut) {
+    text = text.substr(0, max_bytes);
+    while (!text.empty() && (text.back() & 0xC0) == 0x80) text.remove_suffix(1);
+    if (!text.empty() && (text.back() & 0x80) != 0) text.remove_suffix(1);
+  }
+  std::string line = printable(text);
+  for (auto& [from, to] : {std::pair<char, const char*>('\n', "\\n"), {'\t', "\\t"}}) {
+    for (size_t at = 0; (at = line.find(from, at)) != std::string::npos; at += 2) line.replace(at, 1, to);
+  }
+  return fmt::format("\"{}{}\"", line, cut ? "…" : "");
 }
 
 std::vector<std::string> split_text(std::string_view text, char separator) {

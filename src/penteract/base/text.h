@@ -23,6 +23,13 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 // Pieces between `separator`; empty pieces are kept.
 std::vector<std::string> split_text(std::string_view text, char separator);
 
+// The text with everything that could steer a terminal (control characters but line feed and tab, C1, DEL, bytes that
+// are no UTF-8) written as \xNN: for what comes out of files.
+std::string printable(std::string_view text);
+
+// The text as one printable line of at most max_bytes, in quotes: a value of a file inside a message.
+std::string quote_line(std::string_view text, size_t max_bytes = 80);
+
 std::string_view trim(std::string_view text);
 
 }  // namespace penteract

@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 
 #include "penteract/base/file.h"
+#include "penteract/base/text.h"
 
 namespace penteract {
 namespace {
@@ -16,7 +17,9 @@ constexpr int kMaxDepth = 8;
 Result<ConfigValue> convert(const toml::node& node, const std::string& where, int depth) {
   ConfigValue value;
   value.where = where;
-  if (depth > kMaxDepth) return Error{ErrorCode::recipe_syntax, "is nested too deeply", where, ""};
+  if (depth > kMaxDepth)
+    return Error{ErrorCode::recipe_syntax, fmt::format("is nested deeper than {} levels", kMaxDepth), where,
+                 "lists of lists are not used in recipes"};
   if (const auto* b = node.as_boolean()) {
     value.kind = ConfigValue::Kind::boolean;
     value.boolean = b->get();
@@ -29,6 +32,10 @@ Result<ConfigValue> convert(const toml::node& node, const std::string& where, in
   } else if (const auto* s = node.as_string()) {
     value.kind = ConfigValue::Kind::string;
     value.string = s->get();
+    if (value.string.find('\0') != std::string::npos) {
+      return Error{ErrorCode::recipe_range, fmt::format("the text {} holds a NUL character", quote_line(value.string)),
+                   where, "no path or name has one: remove it"};
+    }
   } else if (const auto* list = node.as_array()) {
     value.kind = ConfigValue::Kind::list;
     for (const auto& item : *list) {
@@ -47,15 +54,37 @@ Result<ConfigValue> convert(const toml::node& node, const std::string& where, in
   return value;
 }
 
-Result<toml::table> parse(std::string_view text, const std::string& origin) {
+// The parser's words, shorter; for a number past what a double holds it only says that it is no value.
+std::string syntax_problem(std::string_view description) {
+  constexpr std::string_view kOpening = "Error while parsing ", kNoValue = " could not be interpreted as a value";
+  if (description.starts_with(kOpening)) description.remove_prefix(kOpening.size());
+  constexpr std::string_view kFloat = "floating-point: ";
+  if (description.starts_with(kFloat) && description.ends_with(kNoValue)) {
+    description.remove_prefix(kFloat.size());
+    description.remove_suffix(kNoValue.size());
+    return fmt::format("{} is no number between -1.8e308 and 1.8e308", description);
+  }
+  return std::string(description);
+}
+
+// The origin of a --set is the key; that of a file goes with the line.
+Result<toml::table> parse(std::string_view text, const std::string& origin, bool is_file) {
   toml::parse_result result = toml::parse(text, origin);
   if (!result) {
     const auto& e = result.error();
-    return Error{ErrorCode::recipe_syntax, std::string(e.description()),
-                 fmt::format("{}:{}", origin, e.source().begin.line),
-                 "the file is TOML: section headers in brackets, key = value"};
+    return Error{ErrorCode::recipe_syntax, syntax_problem(e.description()),
+                 is_file ? fmt::format("{}:{}", origin, e.source().begin.line) : origin,
+                 is_file ? "the file is TOML: section headers in brackets, key = value"
+                         : "the value is TOML, for example 20, 1e-3, \"text\" or [\"a.txt\", \"b.txt\"]"};
   }
   return std::move(result).table();
+}
+
+// A bare word is a text; what begins like a list, a table or a text, or is all digits, is a value with a mistake.
+bool is_bare_word(std::string_view text) {
+  text = trim(text);
+  return text.empty() ||
+         (text.find_first_of("[{\"'") != 0 && text.find_first_not_of("0123456789eE+-._") != std::string_view::npos);
 }
 
 struct Set {
@@ -71,10 +100,14 @@ Result<Set> parse_set(const std::string& text) {
     return Error{ErrorCode::recipe_syntax, "expected section.key=value", fmt::format("--set {}", text),
                  "for example --set train.steps=20"};
   }
+  if (text.find_first_of("\r\n") != std::string::npos) {
+    return Error{ErrorCode::recipe_syntax, "holds more than one line", fmt::format("--set {}", quote_line(path)),
+                 "give each key its own --set, on one line"};
+  }
   const std::string raw = text.substr(equals + 1);
   const std::string where = fmt::format("--set {}", path);
-  auto table = parse("value = " + raw, where);
-  if (!table.ok()) table = parse("value = " + toml_quote(raw), where);  // a bare word is a text
+  auto table = parse("value = " + raw, where, false);
+  if (!table.ok() && is_bare_word(raw)) table = parse("value = " + toml_quote(raw), where, false);
   if (!table.ok()) return table.take_error();
   Set set{path.substr(0, dot), path.substr(dot + 1), {}};
   PENT_ASSIGN(set.value, convert(*table->get("value"), where, 0));
@@ -85,7 +118,7 @@ Result<Set> parse_set(const std::string& text) {
 
 Result<ConfigDocument> parse_toml(std::string_view text, const std::string& origin,
                                   const std::vector<std::string>& sets) {
-  PENT_ASSIGN(const toml::table root, parse(text, origin));
+  PENT_ASSIGN(const toml::table root, parse(text, origin, true));
   std::map<std::string, std::map<std::string, ConfigValue>> sections;
   for (const auto& [name, node] : root) {
     const std::string where = fmt::format("{}:{}", origin, node.source().begin.line);
@@ -110,7 +143,14 @@ Result<ConfigDocument> parse_toml(std::string_view text, const std::string& orig
 }
 
 Result<ConfigDocument> read_toml(const std::string& path, const std::vector<std::string>& sets) {
-  PENT_ASSIGN(const std::string text, read_file(path, kMaxRecipeBytes));
+  PENT_ASSIGN(const FileReader file, FileReader::open(path));
+  if (file.size_bytes() > kMaxRecipeBytes) {
+    return Error{ErrorCode::recipe_syntax,
+                 fmt::format("has {} bytes, a recipe at most {}", file.size_bytes(), format_bytes(kMaxRecipeBytes)),
+                 path, "name a recipe in TOML"};
+  }
+  std::string text(file.size_bytes(), '\0');
+  PENT_TRY(file.read_at(0, text.data(), text.size()));
   return parse_toml(text, path, sets);
 }
 

@@ -56,7 +56,7 @@ void note_latest(const std::string& checkpoints_dir, const std::string& found, s
   if (!latest.ok()) {
     notes.push_back(fmt::format("{}: cannot be read; {} is the newest complete step", path, found));
   } else if (trim(*latest) != found) {
-    notes.push_back(fmt::format("{}: says {}; {} is the newest complete step", path, trim(*latest), found));
+    notes.push_back(fmt::format("{}: says {}; {} is the newest complete step", path, quote_line(trim(*latest)), found));
   }
 }
 

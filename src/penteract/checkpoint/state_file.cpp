@@ -72,9 +72,9 @@ Result<std::string> encode_state(const StateFile& file) {
   try {
     document[kChecksum] = checksum_of(document);
     return canonical(document);
-  } catch (const Json::exception& e) {
-    return Error{ErrorCode::invalid_argument, fmt::format("recipe, layout or extra state is not UTF-8: {}", e.what()),
-                 kStateFileName, ""};
+  } catch (const Json::exception&) {
+    return Error{ErrorCode::invalid_argument, "recipe, layout or extra state is not UTF-8", kStateFileName,
+                 "use paths and texts in UTF-8"};
   }
 }
 

@@ -31,7 +31,7 @@ Result<std::vector<Stored>> order_pieces(const std::vector<Piece>& pieces) {
     const auto dtype = dtype_of(piece.data.scalar_type());
     if (!dtype) {
       return Error{ErrorCode::invalid_argument, fmt::format("has a dtype that is none of {}", dtype_names()),
-                   "tensor " + piece.tensor, ""};
+                   "tensor " + piece.tensor, "cast it to one of these"};
     }
     PENT_CHECK(piece.data.is_contiguous() && piece.data.numel() == piece.slice.num_elements(), "{} {}: {} elements",
                piece.tensor, piece.slice.to_string(), piece.data.numel());

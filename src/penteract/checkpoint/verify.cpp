@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "penteract/base/json.h"
@@ -17,6 +18,20 @@ namespace {
 
 Error damaged(const std::string& culprit, const std::string& what) {
   return {ErrorCode::checkpoint_damaged, what, culprit, "use another copy or an older checkpoint"};
+}
+
+// Whether a folder without state.json is what is left of a step, by its name or by its parts.
+bool is_of_a_step(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path path = fs::absolute(folder, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (parse_step_name(path.filename().string())) return true;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("rank-") && (name.ends_with(".catalog") || name.ends_with(".safetensors"))) return true;
+  }
+  return false;
 }
 
 // One data file: the header against its checksum and against the catalog, then every piece.
@@ -106,6 +121,10 @@ Result<VerifyReport> verify(const std::string& step_dir) {
   auto state = read_state(step_dir);
   if (!state.ok()) {
     if (state.error().code == ErrorCode::checkpoint_missing) return state.take_error();
+    if (state.error().code == ErrorCode::checkpoint_incomplete && !is_of_a_step(step_dir)) {
+      return Error{ErrorCode::checkpoint_missing, "is no checkpoint: it holds neither state.json nor parts", step_dir,
+                   "name a run directory, a folder of steps or a step such as checkpoints/step-00000010"};
+    }
     report.problems.push_back(state.take_error());
     return report;
   }

@@ -26,7 +26,7 @@ struct VerifyReport {
 };
 
 // Goes on after a problem, so that one call names all that is missing or damaged.
-// Errors: checkpoint_missing (no such folder). What is wrong inside is in the report.
+// Errors: checkpoint_missing (no such folder, or nothing in it is of a step). What is wrong inside is in the report.
 Result<VerifyReport> verify(const std::string& step_dir);
 
 }  // namespace penteract::checkpoint

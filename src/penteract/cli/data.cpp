@@ -10,6 +10,7 @@
 #include "penteract/base/text.h"
 #include "penteract/cli/commands.h"
 #include "penteract/cli/options.h"
+#include "penteract/cli/stop_signal.h"
 #include "penteract/data/indexed_dataset.h"
 #include "penteract/data/ingest.h"
 #include "penteract/data/progress.h"
@@ -46,6 +47,7 @@ Result<data::IngestCounts> build(const BuildArgs& a) {
   options.documents.skip_malformed = a.skip_malformed;
   options.num_threads = a.workers > 0 ? a.workers : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.progress = data::progress_lines();
+  options.stop = &stop_on_signals();
   return data::build_dataset(a.inputs, options, a.out);
 }
 
@@ -92,7 +94,7 @@ int inspect_sample(const SampleArgs& a) {
   if (a.sample >= (*dataset)->num_documents()) {
     return fail({ErrorCode::invalid_argument,
                  fmt::format("document {} does not exist, the dataset has {}", a.sample, (*dataset)->num_documents()),
-                 "--sample", ""},
+                 "--sample", "documents are counted from 0"},
                 a.common);
   }
   const auto ids = (*dataset)->document(a.sample);
@@ -113,8 +115,8 @@ int inspect_sample(const SampleArgs& a) {
   json["loss_mask"] = "all";
   if (a.common.json) fmt::print("{}\n", dump_json(json));
   else
-    fmt::print("document {} of {}: {} tokens, all of them targets\n{}\n{}\n", a.sample, (*dataset)->num_documents(),
-               ids->size(), fmt::join(*ids, " "), text);
+    print_text(fmt::format("document {} of {}: {} tokens, all of them targets\n{}\n{}\n", a.sample,
+                           (*dataset)->num_documents(), ids->size(), fmt::join(*ids, " "), text));
   return static_cast<int>(ExitCode::done);
 }
 
@@ -140,11 +142,13 @@ Result<std::string> convert_line(const data::Tokenizer& tokenizer, const std::st
   const std::string culprit = fmt::format("stdin:{}", number);
   PENT_ASSIGN(const Json json, parse_json(line, culprit));
   if (decode) {
-    if (!json.is_array()) return Error{ErrorCode::text_malformed, "is not a JSON array of ids", culprit, ""};
+    constexpr const char* kRemedy = "write one array of ids a line, for example [1, 2, 3]";
+    if (!json.is_array()) return Error{ErrorCode::text_malformed, "is not a JSON array of ids", culprit, kRemedy};
     std::vector<int32_t> ids;
     for (const auto& id : json) {
       if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
-        return Error{ErrorCode::text_malformed, fmt::format("holds {}, which is no token id", id.dump()), culprit, ""};
+        return Error{ErrorCode::text_malformed, fmt::format("holds {}, which is no token id", quote_line(id.dump())),
+                     culprit, kRemedy};
       }
       ids.push_back(static_cast<int32_t>(id.get<int64_t>()));
     }
@@ -152,7 +156,8 @@ Result<std::string> convert_line(const data::Tokenizer& tokenizer, const std::st
     return Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   if (!json.is_object() || !json.contains("text") || !json["text"].is_string()) {
-    return Error{ErrorCode::text_malformed, "is not a JSON object with a text under \"text\"", culprit, ""};
+    return Error{ErrorCode::text_malformed, "is not a JSON object with a text under \"text\"", culprit,
+                 "write one object a line, for example {\"text\": \"The quick fox\"}"};
   }
   PENT_ASSIGN(const auto ids, tokenizer.encode(json["text"].get<std::string>()));
   return fmt::format("[{}]", fmt::join(ids, ","));

@@ -8,14 +8,17 @@
 
 #include "penteract/base/json.h"
 #include "penteract/base/log.h"
+#include "penteract/base/text.h"
 #include "penteract/base/toml.h"
 #include "penteract/cli/commands.h"
 #include "penteract/cli/model_path.h"
 #include "penteract/cli/options.h"
+#include "penteract/cli/stop_signal.h"
 #include "penteract/families/registry.h"
 #include "penteract/spec/legality.h"
 #include "penteract/train/corpus.h"
 #include "penteract/train/evaluate.h"
+#include "penteract/train/resume.h"
 #include "penteract/train/state_io.h"
 
 namespace penteract::cli {
@@ -38,8 +41,30 @@ struct Outcome {
 // Rows of a step of --steps. The batch of the layout may hold more; the windows looked at do not change with it.
 constexpr int kRows = 8;
 
+// A key that an evaluation does not use would be ignored in silence.
+Status check_sets(const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) {
+    const std::string key(trim(std::string_view(set).substr(0, set.find('='))));
+    const std::string section = key.substr(0, key.find('.'));
+    std::string remedy;
+    if (section == "batch")
+      remedy = "an evaluation takes 8 windows a step whatever the batch; --steps says how many steps";
+    if (section == "layout") remedy = "write it into --layout";
+    if (key == "run.ranks") remedy = "use --ranks";
+    if (key == "data.train" || key == "data.valid" || key == "data.test") remedy = "name the files with --data";
+    if (key == "run.dir" || key == "run.seed" || section == "optimizer" || section == "train" || section == "router" ||
+        section == "eval" || section == "checkpoint")
+      remedy = "leave it out: it is for training";
+    if (remedy.empty()) continue;
+    return Error{ErrorCode::recipe_key, "would be ignored", fmt::format("--set {}", key), remedy};
+  }
+  return {};
+}
+
 Result<Outcome> run_eval(const Args& args) {
   Outcome outcome;
+  const std::atomic<bool>& stop = stop_on_signals();
+  PENT_TRY(check_sets(args.options.sets));
   PENT_ASSIGN(outcome.step_dir, resolve_step(args.model));
   PENT_ASSIGN(const auto reader, checkpoint::Reader::open(outcome.step_dir));
   PENT_ASSIGN(auto sets, sets_of(args.options));
@@ -55,11 +80,13 @@ Result<Outcome> run_eval(const Args& args) {
   outcome.layout = topology::to_string(run.layout);
   PENT_TRY(spec::check_layout(run.model, run.layout));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
+  PENT_ASSIGN(const auto identity, train::identify_tokenizer(run, *tokenizer));
+  PENT_TRY(train::check_tokenizer(reader->state(), identity, run.data.tokenizer_path));
   const std::string cache =
       args.cache.empty()
           ? fmt::format("{}/penteract-cache-{}", std::filesystem::temp_directory_path().string(), ::getuid())
           : args.cache;
-  PENT_ASSIGN(const auto windows, train::open_eval_windows(run, *tokenizer, args.data, "--data", cache));
+  PENT_ASSIGN(const auto windows, train::open_eval_windows(run, *tokenizer, args.data, "--data", cache, &stop));
   outcome.left_over_tokens = windows.num_left_over();
 
   PENT_ASSIGN(const comm::WorldOptions world, world_options(run, args.options));
@@ -67,11 +94,15 @@ Result<Outcome> run_eval(const Args& args) {
   const Status status = comm::run_rank_threads(run.ranks, world, [&](comm::RankContext& context) -> Status {
     model::Engine engine(context, run, parallel::Holding::weights);
     PENT_TRY(train::load_weights(checkpoint::StepWeights(*reader), engine.store()));
-    const auto summary = train::evaluate(engine, windows, args.steps * kRows);
+    const auto summary = train::evaluate(engine, windows, args.steps * kRows, &stop);
     if (context.rank == 0) outcome.summary = summary;
     return {};
   });
   if (!status.ok()) return status.error();
+  if (outcome.summary.interrupted) {
+    return Error{ErrorCode::interrupted, "stopped by a signal; an evaluation keeps nothing", "evaluation",
+                 "run the same command to begin anew"};
+  }
   return outcome;
 }
 

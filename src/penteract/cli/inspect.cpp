@@ -63,9 +63,12 @@ Result<checkpoint::Description> describe_run(const std::string& path) {
 
 Result<checkpoint::Description> describe(const std::string& path) {
   if (fs::exists(path + ".idx") || path.ends_with(".idx") || path.ends_with(".bin")) return describe_dataset(path);
-  if (!fs::exists(path)) return Error{ErrorCode::file_missing, "does not exist", path, ""};
+  if (!fs::exists(path))
+    return Error{ErrorCode::file_missing, "does not exist", path,
+                 "name a checkpoint, run directory, dataset or safetensors file"};
   if (fs::exists(path + "/config.json")) {
-    return Error{ErrorCode::recipe_unsupported, "Hugging Face directories are not supported in this version", path, ""};
+    return Error{ErrorCode::recipe_unsupported, "Hugging Face directories are not supported in this version", path,
+                 "name a safetensors file in it"};
   }
   if (fs::exists(path + "/recipe.toml")) return describe_run(path);
   return checkpoint::describe(path);
@@ -84,7 +87,8 @@ void add_inspect(CLI::App& app, Run& run) {
     run = [path, common] {
       const auto description = describe(*path);
       if (!description.ok()) return fail(description.error(), *common);
-      fmt::print("{}\n", common->json ? description->json : description->text);
+      if (common->json) fmt::print("{}\n", description->json);
+      else print_text(description->text + "\n");
       return static_cast<int>(ExitCode::done);
     };
   });

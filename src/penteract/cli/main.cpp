@@ -60,12 +60,15 @@ int main(int argc, char** argv) {
                       "penteract --help lists the commands, penteract COMMAND --help their options"},
                      common);
   }
+  if (const Status status = cli::check_no_empty_argument(app); !status.ok()) return cli::fail(status.error(), common);
   try {
     return flush_stdout(run());
   } catch (const ErrorException& e) {
     return cli::fail(e.error(), common);
   } catch (const std::filesystem::filesystem_error& e) {
-    return cli::fail({ErrorCode::file_unreadable, e.code().message(), e.path1().string(), ""}, common);
+    return cli::fail({ErrorCode::file_unreadable, e.code().message(), e.path1().string(),
+                      "check that it exists and that its permissions let you read it"},
+                     common);
   } catch (const std::exception& e) {
     return cli::fail({ErrorCode::defect, e.what(), "", "this is a defect of penteract: please report it"}, common);
   }

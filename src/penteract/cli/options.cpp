@@ -6,6 +6,7 @@
 
 #include "penteract/base/json.h"
 #include "penteract/base/log.h"
+#include "penteract/base/text.h"
 #include "penteract/base/toml.h"
 #include "penteract/cuda/open.h"
 
@@ -54,9 +55,23 @@ Result<comm::WorldOptions> world_options(const spec::RunSpec& run, const RunOpti
 
 spec::LayoutOverride layout_override(const RunOptions& o) { return {o.layout, o.ranks}; }
 
+void print_text(const std::string& text) { fmt::print("{}", printable(text)); }
+
+Status check_no_empty_argument(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) PENT_TRY(check_no_empty_argument(*command));
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      return Error{ErrorCode::invalid_argument, "is empty", option->get_name(), "give it a value, or leave it out"};
+    }
+  }
+  return {};
+}
+
 int fail(const Error& error, const CommonOptions& o) {
   const int code = static_cast<int>(exit_code(error.code));
-  log_error("{}", error.message());
+  if (exit_code(error.code) == ExitCode::stopped) log_info("{}", error.message());
+  else log_error("{}", error.message());
   if (o.json) {
     const Json document = {{"error",
                             {{"name", error_name(error.code)},

@@ -39,7 +39,14 @@ spec::LayoutOverride layout_override(const RunOptions& options);
 // and the recipe is not fp64. Errors: device_unavailable; recipe_unsupported for fp64 on a device.
 Result<comm::WorldOptions> world_options(const spec::RunSpec& run, const RunOptions& options);
 
-// Prints the error once on stderr (as JSON on stdout too, with --json) and gives its exit code.
+// Text of files for people, on stdout: nothing in it steers the terminal.
+void print_text(const std::string& text);
+
+// An argument that is an empty text would be ignored or taken for a default. Errors: invalid_argument, naming it.
+Status check_no_empty_argument(const CLI::App& app);
+
+// Prints the error once on stderr (as JSON on stdout too, with --json) and gives its exit code. A stop by a signal is no
+// error and has no "error:" in front.
 int fail(const Error& error, const CommonOptions& options);
 
 }  // namespace penteract::cli

@@ -3,15 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <csignal>
-#include <filesystem>
+#include <memory>
 #include <thread>
 
+#include "penteract/base/file.h"
 #include "penteract/base/json.h"
 #include "penteract/base/log.h"
 #include "penteract/base/text.h"
 #include "penteract/cli/commands.h"
 #include "penteract/cli/options.h"
+#include "penteract/cli/stop_signal.h"
 #include "penteract/families/registry.h"
 #include "penteract/spec/legality.h"
 #include "penteract/spec/recipe.h"
@@ -20,21 +21,28 @@
 namespace penteract::cli {
 namespace {
 
-// Set by SIGTERM, SIGINT and SIGUSR1; looked at by every rank between steps. A signal handler can reach nothing else.
-std::atomic<bool> g_stop{false};
-
-void on_signal(int signal) {
-  g_stop.store(true);
-  // A second SIGINT or SIGTERM ends the process at once; what was saved stays whole.
-  if (signal != SIGUSR1) std::signal(signal, SIG_DFL);
-}
-
 struct Trained {
   train::RunOutcome outcome;
   bool already_finished = false;  // nothing was done
 };
 
-Result<Trained> run_training(const std::string& recipe, const RunOptions& options, const std::string& command_line) {
+// The evidence of a run that is finished, as it was written at its end.
+train::Evidence recorded_evidence(const train::RunDirectory& directory) {
+  const std::string path = directory.file("evidence.json");
+  auto text = read_file(path, 1 << 20);
+  if (text.ok()) {
+    auto evidence = train::Evidence::parse(*text, path);
+    if (evidence.ok()) return std::move(evidence).value();
+    log_warning("{}", evidence.error().message());
+  } else {
+    log_warning("{}", text.error().message());
+  }
+  return {};
+}
+
+// `log` is opened as soon as there is a run directory: lines before the ranks start belong to rank 0's.
+Result<Trained> run_training(const std::string& recipe, const RunOptions& options, const std::string& command_line,
+                             const std::atomic<bool>& stop, std::unique_ptr<LogFile>& log) {
   PENT_ASSIGN(const auto sets, sets_of(options));
   PENT_ASSIGN(spec::RunSpec run, spec::load_recipe(recipe, sets, families::read_model, layout_override(options)));
   PENT_ASSIGN(const auto tokenizer, train::load_tokenizer(run));
@@ -43,20 +51,31 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   // Stands in the resolved recipe: the number of threads changes bits, so a resume that changes it must say so.
   if (run.threads == 0) run.threads = std::max(1, cores / run.ranks);
   const std::string resolved = spec::to_toml(run, families::write_model(run.model));
+  PENT_ASSIGN(const auto identity, train::identify_tokenizer(run, *tokenizer));
   PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
-  PENT_ASSIGN(const auto resume, train::find_resume_point(directory.checkpoints(), run, resolved));
+  PENT_ASSIGN(log, LogFile::open(directory.log_of_rank(0)));
+  PENT_ASSIGN(const auto resume, train::find_resume_point(directory.checkpoints(), run, resolved, identity));
   Trained trained;
   train::RunOutcome& outcome = trained.outcome;
   if (resume) {
     outcome.resumed_from = outcome.last_step = resume->counters.step;
     trained.already_finished = resume->counters.step >= run.steps;
-    if (trained.already_finished) return trained;
+    if (trained.already_finished) {
+      outcome.evidence = recorded_evidence(directory);
+      return trained;
+    }
   }
-  PENT_ASSIGN(const auto corpus, train::Corpus::open(run, tokenizer, directory.file("cache")));
+  auto opened = train::Corpus::open(run, tokenizer, directory.file("cache"), &stop);
+  if (!opened.ok() && opened.error().code == ErrorCode::interrupted) {
+    log_info("stopped while the data were read: there is nothing to save");
+    outcome.stopped = true;
+    return trained;
+  }
+  PENT_ASSIGN(const auto corpus, std::move(opened));
   PENT_ASSIGN(const auto windows, resume ? corpus.training_windows(resume->plan, resume->reader->state().samples)
                                          : corpus.training_windows(std::nullopt, 0));
   if (windows.num_left_over() > 0) log_info("{} tokens an epoch fill no window", windows.num_left_over());
-  if (g_stop.load()) {
+  if (stop.load()) {
     log_info("stopped before the first step: there is nothing to save");
     outcome.stopped = true;
     return trained;
@@ -70,7 +89,7 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   PENT_ASSIGN(comm::WorldOptions world, world_options(run, options));
   std::string flight_records;
   world.on_flight_records = [&](const std::string& records) { flight_records = records; };
-  const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, g_stop};
+  const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, stop, identity};
   const Status status = comm::run_rank_threads(
       run.ranks, world, [&](comm::RankContext& context) { return train::run_rank(context, inputs, outcome); });
   const Status recorded = directory.write("evidence.json", outcome.evidence.json());
@@ -110,10 +129,14 @@ void print_summary(const Trained& trained, const CommonOptions& common) {
     return;
   }
   if (trained.already_finished) {
-    fmt::print("The run is finished: step {} is its last.\n", o.last_step);
+    print_text(fmt::format("The run is finished: step {} is its last.\n\n{}\n", o.last_step, o.evidence.table()));
     return;
   }
-  fmt::print("\n{}\n", o.evidence.table());
+  if (o.lines.empty() && o.stopped) {
+    fmt::print("Stopped before a step was done: run the same command to go on.\n");
+    return;
+  }
+  print_text(fmt::format("\n{}\n", o.evidence.table()));
   fmt::print("loss {:.4f} -> {:.4f}", o.first_loss.value_or(0), o.last_loss.value_or(0));
   if (o.valid_loss) fmt::print(", validation {:.4f}", *o.valid_loss);
   if (o.test_loss) fmt::print(", test {:.4f}", *o.test_loss);
@@ -141,8 +164,8 @@ void add_train(CLI::App& app, Run& run, const std::string& command_line) {
   command->callback([args, &run] {
     run = [args] {
       if (args->common.verbose) set_log_level(LogLevel::debug);
-      for (int signal : {SIGTERM, SIGINT, SIGUSR1}) std::signal(signal, on_signal);
-      const auto outcome = run_training(args->recipe, args->options, args->command_line);
+      std::unique_ptr<LogFile> log;
+      const auto outcome = run_training(args->recipe, args->options, args->command_line, stop_on_signals(), log);
       if (!outcome.ok()) return fail(outcome.error(), args->common);
       print_summary(*outcome, args->common);
       return static_cast<int>(outcome->outcome.stopped ? ExitCode::stopped : ExitCode::done);

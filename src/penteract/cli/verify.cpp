@@ -20,7 +20,8 @@ Result<std::vector<std::string>> steps_of(const std::string& path) {
   const std::string folder = checkpoints_folder(path);
   if (folder.empty()) return std::vector<std::string>{path};
   PENT_ASSIGN(const auto steps, checkpoint::list_steps(folder));
-  if (steps.empty()) return Error{ErrorCode::checkpoint_missing, "holds no checkpoint", folder, ""};
+  if (steps.empty())
+    return Error{ErrorCode::checkpoint_missing, "holds no checkpoint", folder, "train first, or name another folder"};
   std::vector<std::string> paths;
   for (int64_t step : steps) paths.push_back(checkpoint::join_path(folder, checkpoint::step_name(step)));
   return paths;
@@ -36,7 +37,7 @@ int run_verify(const std::string& path, const CommonOptions& common) {
     if (!report.ok()) return fail(report.error(), common);
     ok &= report->ok();
     json += (json.empty() ? "" : ",\n") + report->json();
-    if (!common.json) fmt::print("{}\n", report->text());
+    if (!common.json) print_text(report->text() + "\n");
   }
   if (common.json) fmt::print("[{}]\n", json);
   return static_cast<int>(ok ? ExitCode::done : ExitCode::proof);

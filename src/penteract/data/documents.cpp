@@ -56,7 +56,8 @@ bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\v\
 
 Error DocumentReader::malformed(const std::string& what) const {
   return {ErrorCode::text_malformed, what, fmt::format("{}:{}", file_.path(), line_),
-          "repair the line, or let malformed lines be skipped and counted (--skip-malformed)"};
+          "repair the line, or make a dataset of the file with penteract data build --skip-malformed, which counts bad "
+          "lines"};
 }
 
 Result<DocumentReader> DocumentReader::open(const std::string& path, SourceKind kind, const Options& options) {

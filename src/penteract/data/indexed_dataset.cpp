@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "penteract/base/check.h"
+#include "penteract/data/stop.h"
 
 namespace penteract::data {
 namespace {
@@ -241,12 +242,16 @@ Result<std::vector<int32_t>> IndexedDataset::document(int64_t i) const {
   return ids;
 }
 
-Status IndexedDataset::check_vocab(int64_t vocab_size) const {
+Status IndexedDataset::check_vocab(int64_t vocab_size, const std::atomic<bool>* stop) const {
   const auto item = static_cast<int64_t>(token_bytes(dtype_));
   std::vector<int32_t> ids(static_cast<size_t>(kChunk));
+  const auto check = [&](int64_t at, int64_t first, int64_t count) -> Status {
+    PENT_TRY(check_stop(stop));
+    return read_raw(at, first, count, vocab_size, ids.data());
+  };
   if (contiguous_) {
     for (int64_t first = 0; first < num_tokens_; first += kChunk) {
-      PENT_TRY(read_raw(first * item, first, std::min(kChunk, num_tokens_ - first), vocab_size, ids.data()));
+      PENT_TRY(check(first * item, first, std::min(kChunk, num_tokens_ - first)));
     }
     return {};
   }
@@ -254,7 +259,7 @@ Status IndexedDataset::check_vocab(int64_t vocab_size) const {
     const int64_t end = first_token_[s + 1];
     for (int64_t first = first_token_[s]; first < end; first += kChunk) {
       const int64_t at = byte_offset_[s] + (first - first_token_[s]) * item;
-      PENT_TRY(read_raw(at, first, std::min(kChunk, end - first), vocab_size, ids.data()));
+      PENT_TRY(check(at, first, std::min(kChunk, end - first)));
     }
   }
   return {};

@@ -4,6 +4,7 @@
 // Thread-safety: a reader's members may be called from any threads; a writer is one thread's.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,7 +46,8 @@ class IndexedDataset {
   Result<std::vector<int32_t>> document(int64_t i) const;
 
   // Reads every token: dataset_token_range with file, position, id and vocabulary where one is not in [0, vocab_size).
-  Status check_vocab(int64_t vocab_size) const;
+  // `stop`, once set, ends the reading with `interrupted`.
+  Status check_vocab(int64_t vocab_size, const std::atomic<bool>* stop = nullptr) const;
 
  private:
   IndexedDataset(FileReader bin, FileReader idx) : bin_(std::move(bin)), idx_(std::move(idx)) {}

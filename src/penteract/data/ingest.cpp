@@ -11,6 +11,7 @@
 #include "penteract/base/hash.h"
 #include "penteract/base/json.h"
 #include "penteract/data/parallel_for.h"
+#include "penteract/data/stop.h"
 
 namespace penteract::data {
 namespace {
@@ -54,6 +55,7 @@ class Tokenising {
     PENT_ASSIGN(DocumentReader reader, DocumentReader::open(path, kind, options_.documents));
     uint64_t seen = 0;
     while (true) {
+      PENT_TRY(check_stop(options_.stop));
       std::string text;
       PENT_ASSIGN(const bool more, reader.next(text));
       source_bytes_ += reader.bytes_read() - seen;
@@ -71,12 +73,16 @@ class Tokenising {
     std::vector<std::vector<int32_t>> ids(texts_.size());
     Status tokenised = parallel_for(static_cast<int64_t>(texts_.size()), num_threads_, [&](int64_t i) -> Status {
       auto& document = ids[static_cast<size_t>(i)];
-      PENT_TRY(options_.tokenizer->encode_to(texts_[static_cast<size_t>(i)], document));
+      PENT_TRY(
+          options_.tokenizer->encode_to(texts_[static_cast<size_t>(i)], document, Specials::recognise, options_.stop));
       document.push_back(options_.eod);
       return {};
     });
     if (!tokenised.ok()) return tokenised;
-    for (const auto& document : ids) PENT_TRY(writer_.add_document(document));
+    for (const auto& document : ids) {
+      PENT_TRY(check_stop(options_.stop));
+      PENT_TRY(writer_.add_document(document));
+    }
     progress_.add(source_bytes_);
     texts_.clear();
     text_bytes_ = source_bytes_ = 0;
@@ -93,11 +99,12 @@ class Tokenising {
   uint64_t source_bytes_ = 0;  // of the files, that are not reported yet
 };
 
-Result<std::string> content_hash(const std::string& path) {
+Result<std::string> content_hash(const std::string& path, const IngestOptions& options) {
   PENT_ASSIGN(const FileReader file, FileReader::open(path));
   Hasher128 hasher;
   std::string piece;
   for (uint64_t at = 0; at < file.size_bytes(); at += piece.size()) {
+    PENT_TRY(check_stop(options.stop));
     piece.resize(static_cast<size_t>(std::min<uint64_t>(kHashBytes, file.size_bytes() - at)));
     PENT_TRY(file.read_at(at, piece.data(), piece.size()));
     hasher.update(piece.data(), piece.size());
@@ -127,7 +134,7 @@ std::optional<OpenSource> find_cached(const std::string& prefix) {
 
 Result<OpenSource> open_text(const std::string& path, SourceKind kind, const IngestOptions& options, int num_threads,
                              Progress& progress) {
-  PENT_ASSIGN(const std::string content, content_hash(path));
+  PENT_ASSIGN(const std::string content, content_hash(path, options));
   const std::string key =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", kCacheFormat, content, options.tokenizer->fingerprint(), options.eod,
                   static_cast<int>(kind), options.documents.skip_malformed, options.documents.text_key);
@@ -156,10 +163,10 @@ Result<OpenSource> open_text(const std::string& path, SourceKind kind, const Ing
   return OpenSource{"", kind, std::move(dataset), counts, false};
 }
 
-Result<OpenSource> open_dataset(const std::string& path, int64_t vocab_size) {
+Result<OpenSource> open_dataset(const std::string& path, const IngestOptions& options, int64_t vocab_size) {
   PENT_ASSIGN(auto dataset, IndexedDataset::open(path));
   if (dataset->num_tokens() == 0) return empty_source(path);
-  PENT_TRY(dataset->check_vocab(vocab_size));
+  PENT_TRY(dataset->check_vocab(vocab_size, options.stop));
   IngestCounts counts{{dataset->num_documents(), 0, 0}, dataset->num_tokens()};
   return OpenSource{"", SourceKind::dataset, std::move(dataset), counts, false};
 }
@@ -177,9 +184,11 @@ Result<uint64_t> text_bytes(const std::vector<std::string>& paths, std::vector<S
 }
 
 // Documents of a dataset, in pieces that fit in memory.
-Status copy_dataset(const std::string& path, IndexedDatasetWriter& writer, IngestCounts& counts) {
+Status copy_dataset(const std::string& path, const IngestOptions& options, IndexedDatasetWriter& writer,
+                    IngestCounts& counts) {
   PENT_ASSIGN(const auto dataset, IndexedDataset::open(path));
   for (int64_t i = 0; i < dataset->num_documents(); ++i) {
+    PENT_TRY(check_stop(options.stop));
     PENT_ASSIGN(const auto range, dataset->document_range(i));
     if (range.second - range.first > kCopyTokens) {
       return Error{ErrorCode::recipe_unsupported,
@@ -205,13 +214,14 @@ Result<std::vector<OpenSource>> open_sources(const std::vector<std::string>& pat
                              options.tokenizer->vocab_size() - 1, vocab_size),
                  "model.vocab_size", "raise vocab_size, or use the tokenizer that belongs to the model"};
   }
+  remove_leftovers(options.cache_dir);
   std::vector<SourceKind> kinds;
   PENT_ASSIGN(const uint64_t total, text_bytes(paths, kinds));
   Progress progress(options, total);
   std::vector<OpenSource> sources(paths.size());
   const auto open_one = [&](size_t i, int num_threads) -> Status {
     PENT_ASSIGN(sources[i], kinds[i] == SourceKind::dataset
-                                ? open_dataset(paths[i], vocab_size)
+                                ? open_dataset(paths[i], options, vocab_size)
                                 : open_text(paths[i], kinds[i], options, num_threads, progress));
     sources[i].path = paths[i];
     sources[i].kind = kinds[i];
@@ -234,6 +244,10 @@ Result<IngestCounts> build_dataset(const std::vector<std::string>& paths, const 
   std::vector<SourceKind> kinds;
   PENT_ASSIGN(const uint64_t total, text_bytes(paths, kinds));
   Progress progress(options, total);
+  const std::filesystem::path place(prefix);
+  for (const char* ending : {".bin.", ".idx."}) {
+    remove_leftovers(place.has_parent_path() ? place.parent_path().string() : ".", place.filename().string() + ending);
+  }
   PENT_ASSIGN(const auto writer,
               IndexedDatasetWriter::create(prefix, token_dtype_for(options.tokenizer->vocab_size())));
   Tokenising tokenising(options, options.num_threads, *writer, progress);
@@ -241,7 +255,7 @@ Result<IngestCounts> build_dataset(const std::vector<std::string>& paths, const 
   for (size_t i = 0; i < paths.size(); ++i) {
     if (kinds[i] == SourceKind::dataset) {
       PENT_TRY(tokenising.flush());  // keeps the order
-      PENT_TRY(copy_dataset(paths[i], *writer, sum));
+      PENT_TRY(copy_dataset(paths[i], options, *writer, sum));
       continue;
     }
     PENT_ASSIGN(const auto counts, tokenising.add_file(paths[i], kinds[i]));

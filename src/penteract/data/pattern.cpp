@@ -227,7 +227,8 @@ class Scanner {
 
 Result<std::string> translate_pattern(std::string_view pattern, const std::string& culprit) {
   if (valid_utf8_prefix(pattern) != pattern.size()) {
-    return Error{ErrorCode::tokenizer_malformed, "a pattern is not valid UTF-8", culprit, ""};
+    return Error{ErrorCode::tokenizer_malformed, "a pattern is not valid UTF-8", culprit,
+                 "the file is damaged: fetch or make it again"};
   }
   return Scanner(pattern, culprit).run();
 }

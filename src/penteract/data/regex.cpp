@@ -76,7 +76,7 @@ Result<Regex> Regex::compile(std::string_view pattern, const std::string& culpri
     pcre2_get_error_message(code_of_error, text, sizeof text);
     return Error{ErrorCode::tokenizer_unsupported,
                  fmt::format("the pattern \"{}\" is refused by PCRE2: {}", pattern, reinterpret_cast<char*>(text)),
-                 culprit, ""};
+                 culprit, "use a tokenizer file with patterns that PCRE2 can read"};
   }
   uint32_t match_empty = 0;
   pcre2_pattern_info(code->code, PCRE2_INFO_MATCHEMPTY, &match_empty);

@@ -12,6 +12,7 @@
 #include "penteract/base/file.h"
 #include "penteract/base/hash.h"
 #include "penteract/data/nfc.h"
+#include "penteract/data/stop.h"
 #include "penteract/data/tokenizer_parts.h"
 #include "penteract/data/utf8.h"
 
@@ -50,6 +51,7 @@ struct Scratch {
   BpeScratch bpe;
   WordCache cache;
   std::string normalised;
+  const std::atomic<bool>* stop = nullptr;
 };
 
 bool is_directory(const std::string& path) {
@@ -104,9 +106,10 @@ struct Tokenizer::Impl {
     if (count <= WordCache::kMaxIds) WordCache::store(entry, text, ids.data() + before, count);
   }
 
-  // Cuts `piece` by the stages from `stage` on. False: a pattern went past its bound of work.
+  // Cuts `piece` by the stages from `stage` on. False: a pattern went past its bound of work, or the call was stopped.
   bool split(std::string_view piece, size_t stage, Scratch& s, std::vector<int32_t>& ids) const {
     if (piece.empty()) return true;
+    if (stopped(s.stop)) return false;
     if (stage == parts.stages.size()) {
       word(piece, s, ids);
       return true;
@@ -202,16 +205,19 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& path, cons
   return std::make_unique<Tokenizer>(std::move(*parts));
 }
 
-Status Tokenizer::encode_to(std::string_view text, std::vector<int32_t>& ids, Specials specials) const {
+Status Tokenizer::encode_to(std::string_view text, std::vector<int32_t>& ids, Specials specials,
+                            const std::atomic<bool>* stop) const {
   std::string repaired;
   if (valid_utf8_prefix(text) != text.size()) {
     repaired = repair_utf8(text);
     text = repaired;
   }
   auto scratch = impl_->take();
+  scratch->stop = stop;
   const bool done = impl_->encode(text, specials, *scratch, ids);
   impl_->give(std::move(scratch));
   if (done) return {};
+  PENT_TRY(check_stop(stop));
   return Error{ErrorCode::tokenizer_unsupported, "a pattern of the tokenizer takes too long on a text",
                impl_->parts.path, "the pattern backtracks without bound; use another tokenizer file"};
 }

@@ -10,6 +10,7 @@
 // Thread-safety: immutable after load; every member may be called from any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,8 +43,9 @@ class Tokenizer {
   // The ids of `text`. Error: tokenizer_unsupported, where a pattern of the file needs more work than is allowed for.
   Result<std::vector<int32_t>> encode(std::string_view text, Specials specials = Specials::recognise) const;
 
-  // The same, appended to `ids` (on an error `ids` holds a part).
-  Status encode_to(std::string_view text, std::vector<int32_t>& ids, Specials specials = Specials::recognise) const;
+  // The same, appended to `ids` (on an error `ids` holds a part). `stop`, once set, ends it within a word: interrupted.
+  Status encode_to(std::string_view text, std::vector<int32_t>& ids, Specials specials = Specials::recognise,
+                   const std::atomic<bool>* stop = nullptr) const;
 
   // The text of the ids; bytes that are no UTF-8 (a character cut in two) become U+FFFD. Error: tokenizer_vocab.
   Result<std::string> decode(std::span<const int32_t> ids) const;

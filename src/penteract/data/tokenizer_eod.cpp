@@ -11,6 +11,7 @@ namespace penteract::data {
 namespace {
 
 constexpr const char* kUsual = "<|endoftext|>";
+constexpr const char* kRemedy = "repair or remove the file, or name the token: data.eod (--eod)";
 constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 26;
 
 // eos_token of the file, a text or an object with `content`; "" where it has none or there is no file.
@@ -20,12 +21,12 @@ Result<std::string> configured_eos(const std::string& path) {
     if (json.error().code == ErrorCode::file_missing) return std::string();
     return json.take_error();
   }
-  if (!json->is_object()) return Error{ErrorCode::tokenizer_malformed, "is no JSON object", path, ""};
+  if (!json->is_object()) return Error{ErrorCode::tokenizer_malformed, "is no JSON object", path, kRemedy};
   const auto eos = json->find("eos_token");
   if (eos == json->end() || eos->is_null()) return std::string();
   const Json* content = &*eos;
   if (eos->is_object() && eos->contains("content")) content = &(*eos)["content"];
-  if (!content->is_string()) return Error{ErrorCode::tokenizer_malformed, "eos_token is no text", path, ""};
+  if (!content->is_string()) return Error{ErrorCode::tokenizer_malformed, "eos_token is no text", path, kRemedy};
   return content->get<std::string>();
 }
 
@@ -48,13 +49,13 @@ Result<int32_t> eod_id(const Tokenizer& tokenizer, const std::string& path, cons
         fmt::format("no end-of-document token: there is no eos_token in a tokenizer_config.json beside it, and "
                     "it has no {}",
                     kUsual),
-        path, "name the token: data.eod = \"…\""};
+        path, "name the token: data.eod (--eod)"};
   }
   const auto id = tokenizer.token_id(name);
   if (id.has_value()) return *id;
   return Error{ErrorCode::tokenizer_vocab,
                fmt::format("has no token \"{}\", the end-of-document token that {} names", name, said_by), path,
-               "set data.eod to a token of this tokenizer"};
+               "set data.eod (--eod) to a token of this tokenizer"};
 }
 
 }  // namespace penteract::data

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "penteract/base/check.h"
 #include "penteract/base/file.h"
 #include "penteract/base/toml.h"
@@ -53,7 +55,7 @@ Status read_run(ConfigTable& t, RunSpec& run) {
   return t.get("threads", run.threads, 1, 4096);
 }
 
-Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, const LayoutOverride& override) {
+Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, bool ranks_by_set, const LayoutOverride& override) {
   topology::LayoutRequest request;
   if (override.ranks > 0) run.ranks = override.ranks, ranks_given = true;
   constexpr int kMax = 1 << 20;
@@ -66,6 +68,9 @@ Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, const LayoutO
   PENT_TRY(t.get("vpp", request.vpp, 1, kMax));
   PENT_TRY(t.get("split", request.split));
   PENT_TRY(t.get("schedule", request.schedule));
+  for (const auto& [key, text] : {std::pair("split", &request.split), std::pair("schedule", &request.schedule)}) {
+    if (t.has(key) && text->empty()) return t.error(key, ErrorCode::recipe_range, "is empty", "leave the key out");
+  }
   if (t.has("sp")) {
     bool sp = false;
     PENT_TRY(t.get("sp", sp));
@@ -81,7 +86,8 @@ Status read_layout(ConfigTable& t, RunSpec& run, bool ranks_given, const LayoutO
       }
     }
     PENT_ASSIGN(request, topology::parse_layout(override.layout));
-    ranks_given = override.ranks > 0;
+    // What the command line says of the ranks counts beside --layout, the recipe's number does not.
+    ranks_given = override.ranks > 0 || ranks_by_set;
   }
   PENT_ASSIGN(run.layout, topology::complete_layout(request, ranks_given ? run.ranks : 0));
   run.ranks = run.layout.num_ranks();
@@ -137,7 +143,8 @@ Status read_data(ConfigTable& t, DataSpec& data) {
     return t.error("tokenizer", ErrorCode::recipe_type, fmt::format("is {}", tokenizer->kind_name()),
                    "write a path, or { path = …, kind = … }");
   }
-  if (data.tokenizer_path.empty()) return t.error("tokenizer", ErrorCode::recipe_range, "names no path", "");
+  if (data.tokenizer_path.empty())
+    return t.error("tokenizer", ErrorCode::recipe_range, "names no path", "write a path, or { path = …, kind = … }");
   PENT_TRY(t.get("eod", data.eod));
   PENT_TRY(t.require("train"));
   PENT_TRY(read_sources(t, "train", data.train));
@@ -157,11 +164,13 @@ Status read_optimizer(ConfigTable& t, int64_t steps, OptimizerSpec& o) {
   PENT_TRY(t.get("lr", o.lr, 0, 1e6));
   PENT_TRY(t.get("min_lr", o.min_lr, 0, 1e6));
   if (o.min_lr > o.lr)
-    return t.error("min_lr", ErrorCode::recipe_range, fmt::format("is {}, above lr = {}", o.min_lr, o.lr), "");
+    return t.error("min_lr", ErrorCode::recipe_range, fmt::format("is {}, above lr = {}", o.min_lr, o.lr),
+                   "lower it, or raise lr");
   PENT_TRY(t.get("warmup_steps", o.warmup_steps, 0, kMaxSteps));
   if (o.warmup_steps > steps) {
     return t.error("warmup_steps", ErrorCode::recipe_range,
-                   fmt::format("is {}, more than train.steps = {}", o.warmup_steps, steps), "");
+                   fmt::format("is {}, more than train.steps = {}", o.warmup_steps, steps),
+                   "shorten the warm-up, or train for more steps");
   }
   PENT_TRY(get_enum(t, "schedule", {"constant", "linear", "cosine", "wsd"}, o.schedule));
   std::vector<double> betas = {o.beta1, o.beta2};
@@ -179,7 +188,9 @@ Status read_optimizer(ConfigTable& t, int64_t steps, OptimizerSpec& o) {
 Status read_deadline(ConfigTable& t, double& seconds) {
   std::string text;
   PENT_TRY(t.get("deadline", text));
-  if (text.empty()) return {};
+  if (!t.has("deadline")) return {};
+  const char* kForExample = "write for example \"10m\", \"90s\" or \"1h30m\"";
+  if (text.empty()) return t.error("deadline", ErrorCode::recipe_range, "is empty", kForExample);
   // A sum of numbers with units: "10m", "1h30m", "2.5s".
   double total = 0;
   size_t at = 0;
@@ -193,14 +204,13 @@ Status read_deadline(ConfigTable& t, double& seconds) {
     }
     const char unit = number >= 0 ? rest[used] : '?';
     const double scale = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
-    if (scale == 0)
-      return t.error("deadline", ErrorCode::recipe_range, fmt::format("is \"{}\"", text),
-                     "write for example \"10m\", \"90s\" or \"1h30m\"");
+    if (scale == 0) return t.error("deadline", ErrorCode::recipe_range, fmt::format("is \"{}\"", text), kForExample);
     total += number * scale;
     at += used + 1;
   }
   if (!(total >= 1) || total > 1e7)
-    return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s", total), "choose one second or more");
+    return t.error("deadline", ErrorCode::recipe_range, fmt::format("is {} s, expected 1 s to 2777h", total),
+                   kForExample);
   seconds = total;
   return {};
 }
@@ -246,10 +256,15 @@ std::string lr_schedule_name(LrSchedule s) {
 
 Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, const LayoutOverride& override) {
   RunSpec run;
-  const bool ranks_given = doc.section("run").has("ranks");
+  const ConfigValue* ranks = doc.section("run").find("ranks");
+  const bool ranks_by_set = ranks != nullptr && ranks->where.starts_with("--set");
+  if (ranks_by_set && override.ranks > 0) {
+    return doc.section("run").error("ranks", ErrorCode::recipe_key, "would be ignored: --ranks replaces it",
+                                    "leave one of them out");
+  }
   PENT_TRY(read_run(doc.section("run"), run));
   PENT_TRY(read_model(doc.section("model"), run));
-  PENT_TRY(read_layout(doc.section("layout"), run, ranks_given, override));
+  PENT_TRY(read_layout(doc.section("layout"), run, ranks != nullptr, ranks_by_set, override));
 
   ConfigTable& train = doc.section("train");
   PENT_TRY(train.require("steps"));
@@ -267,12 +282,13 @@ Result<RunSpec> read_recipe(ConfigDocument doc, const ModelReader& read_model, c
   PENT_TRY(batch.get("micro", run.micro_batch, 1, 1 << 20));
   const int64_t unit = run.micro_batch * run.layout.dp;
   if (run.global_batch % unit != 0) {
-    return batch.error(
-        "global", ErrorCode::layout_illegal,
-        fmt::format("is {}, which micro·dp = {}·{} = {} does not divide", run.global_batch, run.micro_batch,
-                    run.layout.dp, unit),
-        fmt::format("use {} or {}, or another micro or dp", std::max<int64_t>(1, run.global_batch / unit) * unit,
-                    (run.global_batch / unit + 1) * unit));
+    return batch.error("global", ErrorCode::layout_illegal,
+                       fmt::format("is {}, which micro·dp = {}·{} = {} does not divide", run.global_batch,
+                                   run.micro_batch, run.layout.dp, unit),
+                       run.global_batch < unit
+                           ? fmt::format("use {}, or a smaller micro or dp", unit)
+                           : fmt::format("use {} or {}, or another micro or dp", run.global_batch / unit * unit,
+                                         (run.global_batch / unit + 1) * unit));
   }
 
   PENT_TRY(read_data(doc.section("data"), run.data));
@@ -402,7 +418,27 @@ Result<std::map<std::string, std::string>> flatten_recipe(const std::string& tom
   return doc.flatten([](const ConfigValue& v) { return value_text(v); });
 }
 
-Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml, const std::string& now_toml) {
+namespace {
+
+Result<ModelSpec> model_of(const std::string& toml_text, const std::string& origin, const ModelReader& read_model) {
+  PENT_ASSIGN(ConfigDocument doc, parse_toml(toml_text, origin));
+  ConfigTable& table = doc.section("model");
+  RunSpec run;
+  PENT_TRY(read_model(table, run));
+  for (const auto& key : table.unread()) {
+    return table.error(key, ErrorCode::recipe_key, "is a key that this version does not know",
+                       "resume with the penteract that wrote the checkpoint");
+  }
+  return run.model;
+}
+
+}  // namespace
+
+Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml, const std::string& now_toml,
+                                                  const ModelReader& read_model) {
+  PENT_ASSIGN(const ModelSpec model_before, model_of(before_toml, "recipe of the checkpoint", read_model));
+  PENT_ASSIGN(const ModelSpec model_now, model_of(now_toml, "resolved recipe", read_model));
+  const bool same_model = model_before == model_now;
   PENT_ASSIGN(const auto before, flatten_recipe(before_toml));
   PENT_ASSIGN(const auto now, flatten_recipe(now_toml));
   std::vector<RecipeChange> changes;
@@ -413,11 +449,17 @@ Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml
   std::map<std::string, int> keys;
   for (const auto& [k, v] : before) keys[k];
   for (const auto& [k, v] : now) keys[k];
+  // A key that only one of them writes out is named where no other one tells the models apart.
+  const bool told_apart = std::any_of(before.begin(), before.end(), [&](const auto& entry) {
+    const auto it = now.find(entry.first);
+    return entry.first.starts_with("model.") && it != now.end() && it->second != entry.second;
+  });
   for (const auto& [key, unused] : keys) {
+    const bool of_model = key.starts_with("model.");
+    if (of_model && (same_model || (told_apart && (!before.count(key) || !now.count(key))))) continue;
     RecipeChange change{key, value_of(before, key), value_of(now, key)};
     if (change.before == change.now) continue;
-    const bool fixed = key.rfind("model.", 0) == 0 || key == "data.tokenizer" || key == "data.eod" ||
-                       key == "run.seed" || key == "data.task" || key == "data.seq_length";
+    const bool fixed = of_model || key == "run.seed" || key == "data.task" || key == "data.seq_length";
     const bool appended =
         key == "data.train" && change.now.rfind(change.before.substr(0, change.before.size() - 1), 0) == 0;
     if (fixed || (key == "data.train" && !appended)) {

@@ -37,6 +37,9 @@ Result<std::map<std::string, std::string>> flatten_recipe(const std::string& tom
 struct RecipeChange {
   std::string key, before, now;
 };
-Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml, const std::string& now_toml);
+// Models are compared as what they are, not as text: a key that a family has got since is no change. The tokenizer and
+// eod are listed like any change: whether they are the same is a matter of their content, which the caller knows.
+Result<std::vector<RecipeChange>> compare_recipes(const std::string& before_toml, const std::string& now_toml,
+                                                  const ModelReader& read_model);
 
 }  // namespace penteract::spec

@@ -23,7 +23,8 @@ Result<int> parse_count(std::string_view text, const std::string& piece) {
   int value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (ec != std::errc() || end != text.data() + text.size() || value < 1 || value > kMaxAxis) {
-    return syntax(piece, fmt::format("\"{}\" is not a whole number of at least 1", text), "write for example tp=2");
+    return syntax(piece, fmt::format("\"{}\" is no whole number from 1 to {}", text, kMaxAxis),
+                  "write for example tp=2, split=2|1");
   }
   return value;
 }
@@ -59,16 +60,15 @@ Result<std::vector<int>> parse_split(const std::string& text) {
 
 Result<LayoutRequest> parse_layout(const std::string& text) {
   LayoutRequest request;
-  int edp = 0;
   struct Key {
     const char* name;
     int* value;
   };
   const Key keys[] = {{"tp", &request.tp}, {"pp", &request.pp},   {"cp", &request.cp},   {"dp", &request.dp},
-                      {"ep", &request.ep}, {"etp", &request.etp}, {"vpp", &request.vpp}, {"edp", &edp}};
+                      {"ep", &request.ep}, {"etp", &request.etp}, {"vpp", &request.vpp}, {"edp", &request.edp}};
   std::vector<std::string> seen;
   for (const auto& piece : split_text(text, ',')) {
-    if (trim(piece).empty() && text.empty()) break;
+    if (trim(text).empty()) return syntax(text, "is empty", "name the axes, for example tp=2,dp=2");
     const size_t equals = piece.find('=');
     if (equals == std::string::npos) return syntax(text, fmt::format("\"{}\" has no '='", piece), "write key=value");
     const std::string key(trim(std::string_view(piece).substr(0, equals)));
@@ -94,6 +94,7 @@ Result<LayoutRequest> parse_layout(const std::string& text) {
       request.split = value;
     } else if (key == "schedule") {
       known = true;
+      if (value.empty()) return syntax(text, "schedule is empty", "write for example schedule=1f1b");
       request.schedule = value;
     }
     if (!known) {
@@ -102,15 +103,6 @@ Result<LayoutRequest> parse_layout(const std::string& text) {
       return syntax(
           text, fmt::format("unknown key \"{}\"", key),
           near.empty() ? "keys: tp pp cp dp ep etp sp split vpp schedule" : fmt::format("did you mean \"{}\"?", near));
-    }
-  }
-  if (edp > 0) {
-    // edp follows from the others; writing it is allowed where it says the same.
-    const int64_t dense = int64_t{std::max(1, request.tp)} * std::max(1, request.cp) * std::max(1, request.dp);
-    const int64_t expert = int64_t{std::max(1, request.etp)} * std::max(1, request.ep) * edp;
-    if (request.dp > 0 && dense != expert) {
-      return syntax(text, fmt::format("edp={} does not follow: tp·cp·dp = {} but etp·ep·edp = {}", edp, dense, expert),
-                    "leave edp out: it is tp·cp·dp ÷ (etp·ep)");
     }
   }
   return request;
@@ -135,12 +127,20 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
   }
   const int64_t world = num_ranks > 0 ? num_ranks : rest * or_one(request.dp);
   const int64_t product = rest * (request.dp > 0 ? request.dp : std::max<int64_t>(1, world / rest));
-  if (world > kMaxAxis || product != world) {
+  if (world > kMaxAxis) {
+    return Error{ErrorCode::layout_ranks,
+                 fmt::format("tp·cp·dp·pp = {}·{}·{}·{} = {}, but a run has at most {} ranks", l.tp, l.cp,
+                             or_one(request.dp), l.pp, world, kMaxAxis),
+                 "layout", "choose smaller axes"};
+  }
+  if (product != world) {
     std::string remedy;
     if (world % rest == 0)
       remedy = fmt::format("with tp={} cp={} pp={}, {} ranks need dp={}", l.tp, l.cp, l.pp, world, world / rest);
+    else if (world < rest) remedy = fmt::format("use {} ranks, or smaller axes", rest);
     else
-      remedy = fmt::format("use {} ranks, or {} ranks with dp={}", rest, rest * (world / rest + 1), world / rest + 1);
+      remedy = fmt::format("with tp={} cp={} pp={}, use {} ranks with dp={} or {} ranks with dp={}", l.tp, l.cp, l.pp,
+                           rest * (world / rest), world / rest, rest * (world / rest + 1), world / rest + 1);
     return Error{ErrorCode::layout_ranks,
                  fmt::format("tp·cp·dp·pp = {}·{}·{}·{} = {}, but the run has {} ranks", l.tp, l.cp, product / rest,
                              l.pp, product, world),
@@ -161,6 +161,12 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks) {
                               : fmt::format("with etp={}, ep can be {}", l.etp, fmt::join(fits, ", "))};
   }
   l.edp = plane / (l.ep * l.etp);
+  if (request.edp > 0 && request.edp != l.edp) {
+    return Error{ErrorCode::layout_ranks,
+                 fmt::format("edp={} does not follow: tp·cp·dp ÷ (etp·ep) = {}·{}·{} ÷ ({}·{}) = {}", request.edp, l.tp,
+                             l.cp, l.dp, l.etp, l.ep, l.edp),
+                 "layout", "leave edp out: it follows from the others"};
+  }
   if (request.sp == 1 && l.tp == 1) {
     return Error{ErrorCode::layout_illegal, "sp is on but tp is 1: there is nothing to split the sequence over",
                  "layout", "leave sp out, or set tp to 2 or more"};

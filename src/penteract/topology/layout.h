@@ -28,6 +28,7 @@ struct Layout {
 // What a user wrote: unset numbers are 0 and follow by the rules of interface.md.
 struct LayoutRequest {
   int tp = 0, cp = 0, dp = 0, pp = 0, ep = 0, etp = 0, vpp = 0;
+  int edp = 0;  // may be written where it says what follows
   int sp = -1;  // -1 unset, 0 off, 1 on
   std::string split;
   std::string schedule;
@@ -45,7 +46,7 @@ Result<std::vector<int>> parse_split(const std::string& text);
 Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks);
 
 // "tp=2,pp=2,cp=2,dp=2,ep=4,etp=1,edp=2,sp=on": every axis, in the order a recipe writes them. parse_layout reads it
-// back (edp, which follows, is checked there).
+// back (edp, which follows, is checked by complete_layout).
 std::string to_string(const Layout& layout);
 
 // Layers of each stage: `split` where given, else as even as possible, earlier stages taking the remainder.

@@ -13,11 +13,13 @@ namespace penteract::train {
 namespace {
 
 Result<std::vector<data::OpenSource>> open_paths(const spec::RunSpec& run, const data::Tokenizer& tokenizer,
-                                                 const std::vector<std::string>& paths, const std::string& cache_dir) {
+                                                 const std::vector<std::string>& paths, const std::string& cache_dir,
+                                                 const std::atomic<bool>* stop) {
   data::IngestOptions options;
   options.tokenizer = &tokenizer;
   PENT_ASSIGN(options.eod, data::eod_id(tokenizer, run.data.tokenizer_path, run.data.eod));
   options.cache_dir = cache_dir;
+  options.stop = stop;
   options.num_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.progress = data::progress_lines();
   return data::open_sources(paths, options, run.model.vocab_size);
@@ -39,17 +41,22 @@ Result<std::shared_ptr<const data::Tokenizer>> load_tokenizer(spec::RunSpec& run
   return tokenizer;
 }
 
+Result<TokenizerIdentity> identify_tokenizer(const spec::RunSpec& run, const data::Tokenizer& tokenizer) {
+  PENT_ASSIGN(const int32_t eod, data::eod_id(tokenizer, run.data.tokenizer_path, run.data.eod));
+  return TokenizerIdentity{tokenizer.fingerprint(), eod};
+}
+
 Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer,
                                             const std::vector<std::string>& paths, const std::string& name,
-                                            const std::string& cache_dir) {
-  PENT_ASSIGN(const auto sources, open_paths(run, tokenizer, paths, cache_dir));
+                                            const std::string& cache_dir, const std::atomic<bool>* stop) {
+  PENT_ASSIGN(const auto sources, open_paths(run, tokenizer, paths, cache_dir, stop));
   data::DatasetList datasets;
   for (const auto& source : sources) datasets.push_back(source.dataset);
   return data::EvalWindows::create(datasets, run.data.seq_length, name);
 }
 
 Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer,
-                            const std::string& cache_dir) {
+                            const std::string& cache_dir, const std::atomic<bool>* stop) {
   Corpus corpus;
   corpus.seq_length_ = run.data.seq_length;
   corpus.seed_ = run.seed;
@@ -59,7 +66,7 @@ Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data
     paths.push_back(source.path);
     blend |= source.weight.has_value();
   }
-  PENT_ASSIGN(const auto sources, open_paths(run, *tokenizer, paths, cache_dir));
+  PENT_ASSIGN(const auto sources, open_paths(run, *tokenizer, paths, cache_dir, stop));
   for (size_t i = 0; i < sources.size(); ++i) {
     // A plain list is one stream; as soon as one weight is given every path is an entry of a blend.
     if (blend || corpus.entries_.empty())
@@ -71,11 +78,11 @@ Result<Corpus> Corpus::open(const spec::RunSpec& run, std::shared_ptr<const data
   }
   if (corpus.empty_documents_ > 0) log_info("{} blank documents were left out", corpus.empty_documents_);
   if (!run.data.valid.empty()) {
-    PENT_ASSIGN(auto windows, open_eval_windows(run, *tokenizer, run.data.valid, "data.valid", cache_dir));
+    PENT_ASSIGN(auto windows, open_eval_windows(run, *tokenizer, run.data.valid, "data.valid", cache_dir, stop));
     corpus.valid_.emplace(std::move(windows));
   }
   if (!run.data.test.empty()) {
-    PENT_ASSIGN(auto windows, open_eval_windows(run, *tokenizer, run.data.test, "data.test", cache_dir));
+    PENT_ASSIGN(auto windows, open_eval_windows(run, *tokenizer, run.data.test, "data.test", cache_dir, stop));
     corpus.test_.emplace(std::move(windows));
   }
   return corpus;

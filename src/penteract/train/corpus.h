@@ -2,6 +2,7 @@
 // by them. Immutable after open, thread-safe.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +18,9 @@ namespace penteract::train {
 class Corpus {
  public:
   // Tokenises what is not in `cache_dir` yet, with a progress line. run.model.vocab_size must be known.
-  // Errors: tokenizer_*, dataset_*, text_malformed, storage_*.
+  // `stop`, once set, ends it within a moment. Errors: tokenizer_*, dataset_*, text_malformed, storage_*, interrupted.
   static Result<Corpus> open(const spec::RunSpec& run, std::shared_ptr<const data::Tokenizer> tokenizer,
-                             const std::string& cache_dir);
+                             const std::string& cache_dir, const std::atomic<bool>* stop = nullptr);
 
   // The windows that training draws from; `saved` and `next_sample` as in data::TrainingWindows.
   Result<data::TrainingWindows> training_windows(const std::optional<data::DataPlan>& saved, int64_t next_sample) const;
@@ -39,9 +40,16 @@ class Corpus {
 // Errors: tokenizer_* (tokenizer_vocab where its ids exceed the model's vocabulary).
 Result<std::shared_ptr<const data::Tokenizer>> load_tokenizer(spec::RunSpec& run);
 
-// Opens held-out files as one stream of windows. `name` is the culprit in errors.
+// What makes token ids mean the same, whatever the paths: a checkpoint keeps it.
+struct TokenizerIdentity {
+  std::string fingerprint;  // of the content
+  int64_t eod = -1;
+};
+Result<TokenizerIdentity> identify_tokenizer(const spec::RunSpec& run, const data::Tokenizer& tokenizer);
+
+// Opens held-out files as one stream of windows. `name` is the culprit in errors; `stop` as for Corpus::open.
 Result<data::EvalWindows> open_eval_windows(const spec::RunSpec& run, const data::Tokenizer& tokenizer,
                                             const std::vector<std::string>& paths, const std::string& name,
-                                            const std::string& cache_dir);
+                                            const std::string& cache_dir, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace penteract::train

@@ -1,8 +1,5 @@
 #include "penteract/train/event_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <bit>
 #include <chrono>
@@ -126,15 +123,8 @@ Status EventFile::append(int64_t step, const std::vector<Scalar>& scalars) {
     value->set_tag(scalar.tag);
     value->set_simple_value(scalar.value);
   }
-  const std::string bytes = frame(event.SerializeAsString());
-  const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd < 0) return errno_error(ErrorCode::storage_write, path_, "open");
-  // One write, so that a kill leaves the record whole or absent in all but a full disk.
-  const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-  const bool ok = written == static_cast<ssize_t>(bytes.size()) && ::fsync(fd) == 0;
-  Status status = ok ? Status() : Status(errno_error(ErrorCode::storage_write, path_, "write"));
-  ::close(fd);
-  return status;
+  // Without the version at its beginning it is no file of events.
+  return append_file(path_, frame(event.SerializeAsString()), Absent::error);
 }
 
 }  // namespace penteract::train

@@ -1,5 +1,7 @@
 #include "penteract/train/evidence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "penteract/base/json.h"
@@ -20,6 +22,22 @@ std::string Evidence::json() const {
   nlohmann::ordered_json out;
   for (int i = 0; i < kNumFacts; ++i) out[kNames[i]] = {{"ok", facts_[i].ok}, {"details", facts_[i].details}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Evidence> Evidence::parse(const std::string& text, const std::string& culprit) {
+  PENT_ASSIGN(const Json json, parse_json(text, culprit));
+  Evidence evidence;
+  for (int i = 0; i < kNumFacts; ++i) {
+    const char* name = kNames[static_cast<size_t>(i)];
+    const Json* fact = json.is_object() && json.contains(name) ? &json[name] : nullptr;
+    if (fact == nullptr || !fact->is_object() || !fact->contains("ok") || !(*fact)["ok"].is_boolean() ||
+        !fact->contains("details") || !(*fact)["details"].is_string()) {
+      return Error{ErrorCode::file_malformed, fmt::format("does not say whether \"{}\" was observed", name), culprit,
+                   "it was changed or cut short; the checkpoints do not depend on it"};
+    }
+    evidence.set(static_cast<Fact>(i), (*fact)["ok"].get<bool>(), (*fact)["details"].get<std::string>());
+  }
+  return evidence;
 }
 
 std::string Evidence::table() const {

@@ -15,6 +15,8 @@ class Evidence {
  public:
   void set(Fact fact, bool ok, std::string details);
   std::string json() const;
+  // What json() wrote. Errors: file_malformed, a fact is not there or no fact.
+  static Result<Evidence> parse(const std::string& text, const std::string& culprit);
   std::string table() const;  // "fact  ok  details", at most 100 columns
 
  private:

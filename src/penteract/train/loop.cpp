@@ -25,8 +25,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 class RankLoop {
  public:
-  RankLoop(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome)
+  RankLoop(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome, LogFile& log)
       : context_(context),
+        log_(log),
         in_(inputs),
         run_(inputs.run),
         out_(outcome),
@@ -34,6 +35,7 @@ class RankLoop {
         lead_(context.rank == 0) {}
 
   Status run() {
+    write_place();
     PENT_TRY(load_or_initialise());
     PENT_TRY(observe_start());
     if (lead_) {
@@ -51,6 +53,14 @@ class RankLoop {
   }
 
  private:
+  void write_place() {
+    const topology::Coord& c = engine_.groups().coord;
+    log_.write(fmt::format("rank {} of {}: tp {} cp {} dp {} pp {}, etp {} ep {} edp {}; {} from step {}",
+                           context_.rank, context_.num_ranks, c.tp, c.cp, c.dp, c.pp, c.etp, c.ep, c.edp,
+                           in_.resume == nullptr ? "starts" : "goes on",
+                           in_.resume == nullptr ? 0 : in_.resume->counters.step));
+  }
+
   // Every group of the layout meets once and sees the ranks that it should; then the parameters that all ranks own are
   // counted against the table.
   Status observe_start() {
@@ -105,6 +115,8 @@ class RankLoop {
         },
         lr, counters_.updates + 1);
     const double seconds = seconds_since(start);
+    log_.write(fmt::format("step {}: {:.0f} ms, peak memory {}", step, seconds * 1e3,
+                           format_bytes(context_.memory.peak_bytes())));
     counters_.step = step;
     counters_.samples += run_.global_batch;
     counters_.tokens += result.target_tokens;
@@ -222,7 +234,7 @@ class RankLoop {
     state.seed = run_.seed;
     state.layout = topology::to_string(run_.layout);
     state.recipe_toml = in_.recipe_toml;
-    state.extra_json = encode_run_state(counters_, in_.windows.plan());
+    state.extra_json = encode_run_state(counters_, in_.windows.plan(), in_.tokenizer);
     const Status saved = checkpoint::save(context_.world, in_.directory.checkpoints(), state,
                                           checkpoint_pieces(engine_.store()), run_.checkpoint.keep);
     if (!saved.ok()) {
@@ -243,6 +255,7 @@ class RankLoop {
   }
 
   comm::RankContext& context_;
+  LogFile& log_;  // of this rank
   const RunInputs& in_;
   const spec::RunSpec& run_;
   RunOutcome& out_;
@@ -258,7 +271,15 @@ class RankLoop {
 }  // namespace
 
 Status run_rank(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome) {
-  return RankLoop(context, inputs, outcome).run();
+  PENT_ASSIGN(const auto log, LogFile::open(inputs.directory.log_of_rank(context.rank)));
+  try {
+    Status status = RankLoop(context, inputs, outcome, *log).run();
+    log->write(status.ok() ? "ended" : "ended with an error: " + printable(status.error().message()));
+    return status;
+  } catch (const std::exception& e) {
+    log->write(fmt::format("ended with an error: {}", printable(e.what())));
+    throw;
+  }
 }
 
 }  // namespace penteract::train

@@ -26,6 +26,7 @@ struct RunInputs {
   const data::TrainingWindows& windows;
   const ResumePoint* resume;      // null: a fresh start
   const std::atomic<bool>& stop;  // set by a signal: save and stop after the step
+  TokenizerIdentity tokenizer;
 };
 
 struct RunOutcome {
@@ -40,7 +41,7 @@ struct RunOutcome {
   int64_t memory_total_bytes = 0;  // sum of the ranks' peaks
 };
 
-// Loads or initialises, trains, evaluates, saves. Errors: checkpoint_*, nonfinite, storage_*.
+// Loads or initialises, trains, evaluates, saves; what the rank logs goes to logs/ too. Errors: checkpoint_*, nonfinite, storage_*.
 // COLLECTIVE: world.
 Status run_rank(comm::RankContext& context, const RunInputs& inputs, RunOutcome& outcome);
 

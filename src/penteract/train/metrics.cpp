@@ -1,13 +1,11 @@
 #include "penteract/train/metrics.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 
 #include "penteract/base/file.h"
 #include "penteract/base/json.h"
+#include "penteract/base/log.h"
 #include "penteract/base/text.h"
 
 namespace penteract::train {
@@ -38,29 +36,28 @@ std::string StepLine::json() const {
 
 Result<MetricsLog> MetricsLog::open(const std::string& path, int64_t last_step) {
   std::string kept;
+  int64_t previous = 0, num_kept = 0;
   if (last_step > 0 && std::filesystem::exists(path)) {
     PENT_ASSIGN(const std::string text, read_file(path));
     for (const std::string& line : split_text(text, '\n')) {
       const auto parsed = parse_json(line, path);
       if (!parsed.ok() || !parsed->is_object() || !parsed->contains("step") || !(*parsed)["step"].is_number_integer())
         continue;
-      if ((*parsed)["step"].get<int64_t>() <= last_step) kept += line + "\n";
+      const auto step = (*parsed)["step"].get<int64_t>();
+      if (step <= previous || step > last_step) continue;
+      kept += line + "\n";
+      previous = step;
+      ++num_kept;
     }
+  }
+  if (num_kept < last_step) {
+    log_warning("{}: holds {} of the {} steps before, the others are lost; new lines follow from step {}", path,
+                num_kept, last_step, last_step + 1);
   }
   PENT_TRY(write_file_atomic(path, kept));
   return MetricsLog(path);
 }
 
-Status MetricsLog::append(const StepLine& line) {
-  const std::string text = line.json() + "\n";
-  const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return errno_error(ErrorCode::storage_write, path_, "open");
-  // One write, so that a kill leaves the line whole or absent in all but a full disk.
-  const ssize_t written = ::write(fd, text.data(), text.size());
-  const bool ok = written == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  Status status = ok ? Status() : Status(errno_error(ErrorCode::storage_write, path_, "write"));
-  ::close(fd);
-  return status;
-}
+Status MetricsLog::append(const StepLine& line) { return append_file(path_, line.json() + "\n"); }
 
 }  // namespace penteract::train

@@ -28,7 +28,8 @@ struct StepLine {
 
 class MetricsLog {
  public:
-  // Keeps the lines up to `last_step` of an existing file (0: none), whole ones only.
+  // Keeps the lines up to `last_step` of an existing file (0: none), whole ones only, each step once. What is not there
+  // of the steps before is a warning: the numbers of a run are not worth its end.
   static Result<MetricsLog> open(const std::string& path, int64_t last_step);
   // Adds the line and makes it durable.
   Status append(const StepLine& line);

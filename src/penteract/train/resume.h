@@ -10,6 +10,7 @@
 #include "penteract/checkpoint/reader.h"
 #include "penteract/data/windows.h"
 #include "penteract/spec/run_spec.h"
+#include "penteract/train/corpus.h"
 
 namespace penteract::train {
 
@@ -24,7 +25,11 @@ struct Counters {
 };
 
 // The caller's part of a checkpoint's shared state (SharedState::extra_json), and back.
-std::string encode_run_state(const Counters& counters, const data::DataPlan& plan);
+std::string encode_run_state(const Counters& counters, const data::DataPlan& plan, const TokenizerIdentity& tokenizer);
+
+// Whether the tokenizer is the one that the checkpoint's run read its texts with, wherever its file lies now; ok for a
+// state that does not tell. `path` is the tokenizer's, for the message. Errors: recipe_changed, checkpoint_malformed.
+Status check_tokenizer(const checkpoint::SharedState& state, const TokenizerIdentity& now, const std::string& path);
 
 struct ResumePoint {
   std::string step_dir;
@@ -35,8 +40,9 @@ struct ResumePoint {
 
 // Prints what is resumed and what the recipe changes, or that the run starts fresh (then nothing is returned). Every
 // checkpoint that is passed over is a warning. Errors: checkpoint_damaged (none is whole), checkpoint_malformed,
-// recipe_changed, recipe_unsupported (another layout).
+// recipe_changed (also another tokenizer), recipe_unsupported (another layout).
 Result<std::optional<ResumePoint>> find_resume_point(const std::string& checkpoints_dir, const spec::RunSpec& run,
-                                                     const std::string& recipe_toml);
+                                                     const std::string& recipe_toml,
+                                                     const TokenizerIdentity& tokenizer);
 
 }  // namespace penteract::train

@@ -29,6 +29,7 @@ Result<RunDirectory> RunDirectory::open(const std::string& path) {
                  "wait for it to end, or choose another run.dir"};
   }
   RunDirectory directory(path, fd);
+  for (const char* folder : {".", "checkpoints", "tb"}) remove_leftovers(directory.file(folder));
   // A folder that cannot be written is found before the first step, not at the first save.
   for (const char* folder : {"", "checkpoints/"}) {
     const std::string probe = directory.file(fmt::format("{}.probe", folder));
@@ -48,6 +49,8 @@ RunDirectory& RunDirectory::operator=(RunDirectory&& o) noexcept {
 RunDirectory::~RunDirectory() {
   if (lock_fd_ >= 0) ::close(lock_fd_);
 }
+
+std::string RunDirectory::log_of_rank(int rank) const { return file(fmt::format("logs/rank-{:05}.log", rank)); }
 
 Status RunDirectory::write(const std::string& name, const std::string& text) const {
   return write_file_atomic(file(name), text);

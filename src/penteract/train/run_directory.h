@@ -21,6 +21,7 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string checkpoints() const { return file("checkpoints"); }
+  std::string log_of_rank(int rank) const;  // logs/rank-00000.log
   Status write(const std::string& name, const std::string& text) const;
 
  private:
