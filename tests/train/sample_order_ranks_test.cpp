@@ -52,14 +52,14 @@ class SampleOrderRanks : public ::testing::Test {
     run.global_batch = batch.global;
     run.steps = last;
     const auto directory = or_throw(RunDirectory::open(folder_.path(dir)));
-    const auto resume = or_throw(find_resume_point(directory.checkpoints(), run, ""));
+    const auto resume = or_throw(find_resume_point(directory.checkpoints(), run, "", {}));
     const auto windows_of_run = or_throw(data::TrainingWindows::create(
         {{windows(num_windows), 1, "train"}}, run.data.seq_length, run.seed,
         resume ? std::optional(resume->plan) : std::nullopt, resume ? resume->reader->state().samples : 0));
     const Corpus corpus;
     const std::atomic<bool> stop_flag = stop;
     RunOutcome outcome;
-    const RunInputs inputs{run, corpus, directory, "", windows_of_run, resume ? &*resume : nullptr, stop_flag};
+    const RunInputs inputs{run, corpus, directory, "", windows_of_run, resume ? &*resume : nullptr, stop_flag, {}};
     comm::WorldOptions options;
     options.intra_op_threads = 1;
     const Status status = comm::run_rank_threads(

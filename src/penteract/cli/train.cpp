@@ -50,6 +50,7 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Stands in the resolved recipe: the number of threads changes bits, so a resume that changes it must say so.
   if (run.threads == 0) run.threads = std::max(1, cores / run.ranks);
+  PENT_ASSIGN(comm::WorldOptions world, world_options(run, options));
   const std::string resolved = spec::to_toml(run, families::write_model(run.model));
   PENT_ASSIGN(const auto identity, train::identify_tokenizer(run, *tokenizer));
   PENT_ASSIGN(const auto directory, train::RunDirectory::open(run.dir));
@@ -86,7 +87,6 @@ Result<Trained> run_training(const std::string& recipe, const RunOptions& option
   log_info("{} rank{}, {} thread{} each: {}", run.ranks, run.ranks == 1 ? "" : "s", run.threads,
            run.threads == 1 ? "" : "s", topology::to_string(run.layout));
 
-  PENT_ASSIGN(comm::WorldOptions world, world_options(run, options));
   std::string flight_records;
   world.on_flight_records = [&](const std::string& records) { flight_records = records; };
   const train::RunInputs inputs{run, corpus, directory, resolved, windows, resume ? &*resume : nullptr, stop, identity};
@@ -123,6 +123,7 @@ void print_summary(const Trained& trained, const CommonOptions& common) {
                            {"train_seconds", o.train_seconds},
                            {"train_tokens", o.train_tokens},
                            {"memory_peak_bytes", o.memory_total_bytes},
+                           {"reserved_max_bytes", o.reserved_max_bytes},
                            {"steps", lines},
                            {"evidence", Json::parse(o.evidence.json())}};
     fmt::print("{}\n", dump_json(document));
@@ -143,6 +144,10 @@ void print_summary(const Trained& trained, const CommonOptions& common) {
   fmt::print("\ntraining {} ({:.0f} tokens/s), peak memory {} over all ranks\n", format_seconds(o.train_seconds),
              static_cast<double>(o.train_tokens) / std::max(1e-9, o.train_seconds),
              format_bytes(static_cast<uint64_t>(o.memory_total_bytes)));
+  if (o.reserved_max_bytes > 0) {
+    fmt::print("the device's allocator reserved {} for the worst rank\n",
+               format_bytes(static_cast<uint64_t>(o.reserved_max_bytes)));
+  }
 }
 
 }  // namespace

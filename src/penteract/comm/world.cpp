@@ -135,6 +135,10 @@ Status run_world(int num_ranks, int first_rank, int num_local, WorldOptions opti
 Group RankContext::make_group(const std::vector<int>& ranks, std::string name) const {
   return form_group(owner, rank, ranks, name);
 }
+uint64_t RankContext::peak_reserved_bytes() const {
+  const DeviceEnd* end = owner->device_end(rank);
+  return end != nullptr ? end->reserved().peak_reserved_bytes : 0;
+}
 std::vector<Traffic> RankContext::traffic() const { return owner->recorder(rank).traffic(); }
 std::string RankContext::flight_records() const { return owner->flight_records(); }
 

@@ -51,6 +51,8 @@ struct RankContext {
   // The group of these ranks (ascending, without repeats, this rank among them). Needs no communication: members may
   // ask in any order and at any time. Equal lists share one call order; the name is for reports.
   Group make_group(const std::vector<int>& ranks, std::string name) const;
+  // The most that the device's allocator took for this rank so far; 0 on the host.
+  uint64_t peak_reserved_bytes() const;
   // What this rank has sent so far, by group and operation.
   std::vector<Traffic> traffic() const;
   // The flight records of all ranks as text: what each does and did last.

@@ -128,13 +128,16 @@ class RankLoop {
     // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
     const bool stop_here = in_.stop.load();
     const auto all = context_.world.all_gather_int64(
-        {stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes())}, {.tag = "step end"});
+        {stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes()),
+         static_cast<int64_t>(context_.peak_reserved_bytes())},
+        {.tag = "step end"});
     int64_t memory_max = 0, memory_sum = 0;
     bool stop = false;
-    for (size_t i = 0; i < all.size(); i += 2) {
+    for (size_t i = 0; i < all.size(); i += 3) {
       stop |= all[i] != 0;
       memory_max = std::max(memory_max, all[i + 1]);
       memory_sum += all[i + 1];
+      note_reserved(all[i + 2]);
     }
     stopping_ = stop && step < run_.steps;
 
@@ -164,6 +167,10 @@ class RankLoop {
                    "lower optimizer.lr, look at the data of these steps, or resume from an older checkpoint"};
     }
     return save_if_due(step);
+  }
+
+  void note_reserved(int64_t bytes) {
+    if (lead_) out_.reserved_max_bytes = std::max(out_.reserved_max_bytes, bytes);
   }
 
   void report_step(const StepLine& line, double seconds, int64_t memory_sum) {

@@ -39,6 +39,7 @@ struct RunOutcome {
   double train_seconds = 0;  // steps alone: no evaluation, no saving
   int64_t train_tokens = 0;
   int64_t memory_total_bytes = 0;  // sum of the ranks' peaks
+  int64_t reserved_max_bytes = 0;  // the most that the device's allocator took for a rank; 0 on the CPU
 };
 
 // Loads or initialises, trains, evaluates, saves; what the rank logs goes to logs/ too. Errors: checkpoint_*, nonfinite, storage_*.
