@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 from tree import ROOT, write
 
@@ -56,7 +57,7 @@ class Dev(unittest.TestCase):
     def test_words(self):
         code, output = self.dev()
         self.assertEqual(code, 0)
-        for word in ("demo", "test", "setup", "build", "format", "lint", "bench", "docs"):
+        for word in ("demo", "test", "sanitize", "setup", "build", "format", "lint", "bench", "docs"):
             self.assertIn(f"\n  {word}", output)
         code, output = self.dev("biuld")
         self.assertEqual(code, 2)
@@ -158,6 +159,24 @@ class Dev(unittest.TestCase):
         code, output = self.ctest("echo '50% tests passed, 1 tests failed out of 2'; exit 8")
         self.assertEqual(code, 1)
         self.assertEqual(output.splitlines()[-1], "50% tests passed, 1 tests failed out of 2")
+
+    def test_sanitize(self):
+        listing = "printf '  Test  #9: %s\\n' comm.unit comm.ranks data.unit"
+        self.stub("ctest", f'#!/bin/bash\necho "ctest $*" >>"$TRACE"\n[[ $* == *-N ]] && {listing}\nexit 0\n')
+        code, output = self.dev("sanitize", "thread", "-R", "comm|data")
+        self.assertEqual(code, 0, output)
+        trace = self.traced()
+        self.assertIn("-DPENT_SANITIZE=thread\n", trace)
+        self.assertRegex(trace, r"ninja -C build/sanitize-thread -j \d+ test_comm test_data\n")
+        self.assertRegex(trace, r"--test-dir build/sanitize-thread -L \^\(unit\|ranks\)\$ .* -R comm\|data\n$")
+        self.assertEqual(self.dev("sanitize")[0], 0)
+        self.assertRegex(self.traced(), r"(?s)-DPENT_SANITIZE=address,undefined\n.*-DPENT_SANITIZE=thread\n")
+        self.stub("ctest", "#!/bin/bash\n")
+        self.assertEqual(self.dev("sanitize", "-R", "nothing"), (1, mock.ANY))
+        self.stub("ctest", f"#!/bin/bash\n[[ $* != *-N ]] || {{ {listing}; exit; }}\nexit 8\n")
+        code, output = self.dev("sanitize", "address")
+        self.assertEqual(code, 1, output)
+        self.assertIn("found something", output)
 
     def test_no_test_ran(self):
         for text in ("echo 'No tests were found!!!'", "echo '100% tests passed, 0 tests failed out of 0'"):

@@ -22,7 +22,12 @@ class World;
 struct WorldOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);  // of every wait, in every group
   // Checksum what is published and verify it before the producer may reuse it: finds a write into a buffer in flight.
+  // Builds with a sanitizer do unless told otherwise.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  bool check_buffers = true;
+#else
   bool check_buffers = false;
+#endif
   int intra_op_threads = 0;                    // a rank; 0 = max(1, cores / ranks)
   uint64_t memory_limit_bytes = 0;             // a rank; 0 = none
   std::shared_ptr<DeviceBackend> device = {};  // where tensors may lie besides the host; null: nowhere
