@@ -22,6 +22,11 @@ struct Ended {
   std::string out, err;
 };
 
+// The program that was built beside this test.
+inline std::string program_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "penteract";
+}
+
 // `watch` is called with all of stderr so far whenever some came, and the process id.
 inline Ended run_program(std::vector<std::string> args, const std::string& input = "",
                          const std::function<void(const std::string&, pid_t)>& watch = {}, int deadline_s = 120) {
@@ -32,7 +37,7 @@ inline Ended run_program(std::vector<std::string> args, const std::string& input
     ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
     for (int fd : {in[0], in[1], out[0], out[1], err[0], err[1]}) ::close(fd);
     // The program beside the test, wherever both were built or carried to.
-    std::string binary = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "penteract";
+    std::string binary = program_path();
     std::vector<char*> argv = {binary.data()};
     for (auto& a : args) argv.push_back(a.data());
     argv.push_back(nullptr);

@@ -74,7 +74,7 @@ TEST(StopProcs, ASignalEndsABuildOfADataset) {
   const auto send = [&](int signal) {
     const pid_t child = ::fork();
     if (child == 0) {
-      std::string binary = PENT_BINARY;
+      std::string binary = program_path();
       std::vector<char*> argv = {binary.data()};
       for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
       argv.push_back(nullptr);
