@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "penteract/base/rng.h"
 #include "penteract/model/engine.h"
+#include "penteract/ops/aten_scope.h"
 #include "penteract/spec/legality.h"
 #include "penteract/train/lr_schedule.h"
 
@@ -94,6 +96,7 @@ struct RunOptions {
   bool absent_rows = true;
   const GlobalRoutes* replay = nullptr;  // for the first step
   std::shared_ptr<comm::DeviceBackend> device = {};
+  bool plain_aten = false;  // operators as ATen calls instead of kernels
 };
 
 inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options = {}) {
@@ -115,6 +118,8 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
   world.device = options.device;
   const Status status =
       comm::run_rank_threads(run.layout.num_ranks(), world, [&](comm::RankContext& context) -> Status {
+        std::optional<ops::AtenScope> scope;
+        if (options.plain_aten) scope.emplace();
         model::Engine engine(context, run, parallel::Holding::training);
         engine.init_weights();
         const auto& coord = engine.groups().coord;

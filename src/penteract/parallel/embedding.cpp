@@ -4,6 +4,7 @@
 #include <ATen/ops/logical_and.h>
 
 #include "penteract/ops/op.h"
+#include "penteract/ops/permute.h"
 
 namespace penteract::parallel {
 namespace {
@@ -30,9 +31,8 @@ class VocabEmbedding : public ops::Op {
     const at::Tensor row = saved(0);
     const at::Tensor mine = saved(1);
     parallel_.queue->push(weight_, [dy, row, mine](at::Tensor main_grad) {
-      // Only the rows that are held here; on one thread index_add_ adds them in token order.
-      const at::Tensor held = mine.nonzero().squeeze(1);
-      main_grad.index_add_(0, row.index_select(0, held), dy.index_select(0, held).to(main_grad.scalar_type()));
+      // Rows that are held elsewhere add zeros to row 0: to leave them out would be to wait for their number.
+      ops::add_rows(main_grad, row, dy.masked_fill(mine.logical_not().unsqueeze(1), 0));
     });
     return {at::Tensor()};
   }

@@ -9,36 +9,39 @@
 namespace penteract::parallel {
 namespace {
 
-at::Tensor to_tensor(const std::vector<int64_t>& values) {
-  at::Tensor t = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::copy(values.begin(), values.end(), t.data_ptr<int64_t>());
-  return t;
+// Lists as tensors: parts of one, so that a device gets one copy.
+std::vector<at::Tensor> to_tensors(const std::vector<std::vector<int64_t>>& lists, at::Device device) {
+  std::vector<int64_t> sizes;
+  for (const auto& list : lists) sizes.push_back(static_cast<int64_t>(list.size()));
+  const at::Tensor all = at::empty({std::accumulate(sizes.begin(), sizes.end(), int64_t{0})}, at::kLong);
+  auto* next = all.data_ptr<int64_t>();
+  for (const auto& list : lists) next = std::copy(list.begin(), list.end(), next);
+  return all.to(device).split_with_sizes(sizes);
 }
 
 }  // namespace
 
 ExpertPlan plan_experts(const at::Tensor& experts, const at::Tensor& valid, int64_t num_experts, const Groups& groups) {
   const int64_t num_tokens = experts.size(0), k = experts.size(1);
-  const auto* expert = experts.data_ptr<int64_t>();
-  const auto* ok = valid.data_ptr<bool>();
+  // The choices on the host, -1 for those of pads: one copy a layer.
+  const at::Tensor choices = experts.masked_fill(valid.logical_not().unsqueeze(1), -1).cpu();
+  const auto* expert = choices.data_ptr<int64_t>();
   ExpertPlan plan;
 
   std::vector<int64_t> mine(num_experts, 0);
   for (int64_t i = 0; i < num_tokens * k; ++i) {
-    if (ok[i / k]) ++mine[expert[i]];
+    if (expert[i] >= 0) ++mine[expert[i]];
   }
   std::vector<int64_t> next(num_experts, 0);
   std::partial_sum(mine.begin(), mine.end() - 1, next.begin() + 1);
   const int64_t num_rows = std::accumulate(mine.begin(), mine.end(), int64_t{0});
   std::vector<int64_t> token_of_row(num_rows), row_of_choice(num_tokens * k, -1);
   for (int64_t i = 0; i < num_tokens * k; ++i) {
-    if (!ok[i / k]) continue;
+    if (expert[i] < 0) continue;
     const int64_t row = next[expert[i]]++;
     token_of_row[row] = i / k;
     row_of_choice[i] = row;
   }
-  plan.token_of_row = to_tensor(token_of_row);
-  plan.row_of_choice = to_tensor(row_of_choice);
 
   // counts[m][e] of every member of etp·ep (etp fastest: member = etp + etp_size · ep).
   const std::vector<int64_t> all = groups.etp_ep.all_gather_int64(mine, {.tag = "expert counts"});
@@ -87,8 +90,11 @@ ExpertPlan plan_experts(const at::Tensor& experts, const at::Tensor& valid, int6
     }
   }
   PENT_CHECK_EQ(arrived, total);
-  plan.to_expert = to_tensor(to_expert);
-  plan.from_expert = to_tensor(from_expert);
+  const auto tensors = to_tensors({token_of_row, row_of_choice, to_expert, from_expert}, experts.device());
+  plan.token_of_row = tensors[0];
+  plan.row_of_choice = tensors[1];
+  plan.to_expert = tensors[2];
+  plan.from_expert = tensors[3];
   return plan;
 }
 

@@ -22,7 +22,8 @@ struct ExpertPlan {
   std::vector<int64_t> counts;                // rows of each local expert; sums to R
 };
 
-// experts int64 [T, K], valid bool [T]. COLLECTIVE: etp·ep.
+// experts int64 [T, K], valid bool [T], on one device, which gets the index tensors too. Waits for the device.
+// COLLECTIVE: etp·ep.
 ExpertPlan plan_experts(const at::Tensor& experts, const at::Tensor& valid, int64_t num_experts, const Groups& groups);
 
 }  // namespace penteract::parallel

@@ -1,6 +1,7 @@
 #include "penteract/parallel/router.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/zeros.h>
@@ -57,16 +58,10 @@ class Router : public ops::Op {
 
 // Choices of non-pad tokens: int64 [rows, E].
 at::Tensor count_choices(const at::Tensor& experts, const at::Tensor& valid, int64_t rows, int64_t num_experts) {
-  at::Tensor counts = at::zeros({rows, num_experts}, at::kLong);
-  auto* n = counts.data_ptr<int64_t>();
-  const auto* e = experts.data_ptr<int64_t>();
-  const auto* ok = valid.data_ptr<bool>();
-  const int64_t k = experts.size(1);
-  for (int64_t t = 0; t < experts.size(0); ++t) {
-    if (!ok[t]) continue;
-    for (int64_t i = 0; i < k; ++i) ++n[(t % rows) * num_experts + e[t * k + i]];
-  }
-  return counts;
+  const at::Tensor row = at::arange(experts.size(0), experts.options()).remainder_(rows).unsqueeze(1);
+  const at::Tensor place = (row * num_experts + experts).reshape({-1});
+  const at::Tensor counted = valid.unsqueeze(1).expand_as(experts).to(at::kLong).reshape({-1});
+  return at::zeros({rows * num_experts}, experts.options()).scatter_add_(0, place, counted).view({rows, num_experts});
 }
 
 // d(balancing loss)/d(probs) [T, E]. counts [rows, E]: of this rank's tokens. COLLECTIVE: tp·cp.
@@ -101,16 +96,16 @@ Routing route(const at::Tensor& x, const RouterSpec& spec, const at::Tensor& val
 
   at::AutoGradMode off(false);
   const at::Tensor counts = count_choices(choice.experts, valid, losses.rows, choice.probs.size(1));
-  stats->expert_counts[spec.layer].add_(counts.sum(0));
+  stats->expert_counts[spec.layer].add_(counts.sum(0).to(stats->expert_counts.device()));
   if (losses.balance_per_row != 0) {
     const at::Tensor grad = balancing_grad(choice.probs, counts, valid, k, losses);
-    stats->aux_loss.add_((choice.probs * grad).sum().to(at::kDouble));
+    stats->aux_loss.add_((choice.probs * grad).sum().to(stats->aux_loss.options()));
     op->set_balancing_grad(grad);
   }
   if (losses.z_per_token != 0) {
     const at::Tensor lse = at::logsumexp(logits, {1}, true);  // [T, 1]
     const at::Tensor factor = valid.unsqueeze(1).to(lse.scalar_type()) * losses.z_per_token;
-    stats->aux_loss.add_((factor * lse * lse).sum().to(at::kDouble));
+    stats->aux_loss.add_((factor * lse * lse).sum().to(stats->aux_loss.options()));
     op->set_z_slope(2 * factor * lse);
   }
   return routing;

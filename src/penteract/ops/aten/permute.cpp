@@ -1,5 +1,4 @@
 #include <ATen/ops/arange.h>
-#include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -20,22 +19,22 @@ at::Tensor rows_or_zero(const at::Tensor& y, const at::Tensor& index, const at::
 
 at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index) { return x.index_select(0, index); }
 
-at::Tensor scatter_add_rows(const at::Tensor& y, const at::Tensor& index, int64_t num_rows) {
-  if (y.numel() == 0) return at::zeros({num_rows, y.size(1)}, y.options());
-  const auto accumulate = precision::accumulate_dtype(y.scalar_type());
-  return at::embedding_dense_backward(y.to(accumulate), index, num_rows, /*padding_idx=*/-1,
-                                      /*scale_grad_by_freq=*/false)
-      .to(y.scalar_type());
-}
-
 void add_rows(at::Tensor into, const at::Tensor& index, const at::Tensor& rows) {
   const auto wide = rows.to(into.scalar_type());
-  // Each in the form that adds in a fixed order there: one row after the other, or by sorted indices.
+  // Each in the form that adds in a fixed order there: row after row, or by sorted indices (CUDA's index_add_ and
+  // embedding_dense_backward do not give equal bits again).
   if (into.is_cpu()) {
     into.index_add_(0, index, wide);
   } else {
     into.index_put_({index}, wide, /*accumulate=*/true);
   }
+}
+
+at::Tensor scatter_add_rows(const at::Tensor& y, const at::Tensor& index, int64_t num_rows) {
+  const auto accumulate = y.options().dtype(precision::accumulate_dtype(y.scalar_type()));
+  const auto sums = at::zeros({num_rows, y.size(1)}, accumulate);
+  add_rows(sums, index, y);
+  return sums.to(y.scalar_type());
 }
 
 at::Tensor combine_rows(const at::Tensor& y, const at::Tensor& index, const at::Tensor& weights) {
