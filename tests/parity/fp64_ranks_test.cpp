@@ -1,86 +1,63 @@
 // Every layout computes the same run: fp64, against one rank, on per-parameter gradients and the global norm after one
-// step and on losses and weights after twenty.
-#include <gtest/gtest.h>
-
-#include "parity/layout_run.h"
-#include "parity/small_models.h"
-#include "penteract/topology/layout.h"
+// step and on losses, expert counts and weights over twenty.
+#include "parity/matrix.h"
 
 namespace penteract::parity {
 namespace {
 
-struct Case {
-  const char* layout;
-  bool experts = true;
-  bool tied = false;
-  int micro = 1;
+class ParityRanks : public testing::TestWithParam<Case> {
+ protected:
+  static void TearDownTestSuite() { tally_.print("fp64"); }
+  static inline Tally tally_;
 };
 
-void PrintTo(const Case& c, std::ostream* os) {
-  *os << c.layout << (c.experts ? "" : " dense") << (c.tied ? " tied" : "");
-}
-
-spec::RunSpec run_of(const Case& c) {
-  spec::RunSpec run = c.experts ? small_moe() : small_dense();
-  run.model.tie_embeddings = c.tied;
-  run.micro_batch = c.micro;
-  run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(c.layout)), 0));
-  return run;
-}
-
-// One rank, computed once a model.
-const LayoutRun& reference(const Case& c) {
-  static std::map<std::pair<bool, bool>, LayoutRun> runs;
-  const auto key = std::make_pair(c.experts, c.tied);
-  if (!runs.count(key)) runs[key] = run_layout(run_of({"tp=1", c.experts, c.tied}));
-  return runs.at(key);
-}
-
-class ParityRanks : public testing::TestWithParam<Case> {};
-
 TEST_P(ParityRanks, MatchesOneRank) {
-  const LayoutRun& one = reference(GetParam());
-  const LayoutRun many = run_layout(run_of(GetParam()));
+  const Case& c = GetParam();
+  const Reference& ref = reference(c);
+  const LayoutRun& one = ref.fp64;
+  const spec::RunSpec run = with_precision(run_of(c), spec::Recipe::fp64, ref.seed);
+  const LayoutRun many = run_layout(run);
   ASSERT_EQ(many.losses.size(), one.losses.size());
+  const std::string on = testing::PrintToString(c) + ", ";
   const double norm = one.norms[0];
-  EXPECT_GT(norm, 0.5) << "the clipping must be at work";
-  EXPECT_LT(std::abs(many.norms[0] - norm), 1e-12 * norm);
-  for (const auto& [name, grad] : one.grads) {
-    EXPECT_GT(at::norm(grad).item<double>(), 0) << name << " has no gradient: the test would be blind to it";
-    EXPECT_LT(relative_error(many.grads.at(name), grad, 1e-6 * norm), 1e-10) << name;
-  }
+  EXPECT_GT(norm, run.optimizer.clip_grad_norm) << "the clipping must be at work";
+  tally_.check("norm", std::abs(many.norms[0] - norm) / norm, 1e-12, on + "step 1");
   for (size_t i = 0; i < one.losses.size(); ++i) {
-    EXPECT_LT(std::abs(many.losses[i] - one.losses[i]), 1e-8 * one.losses[i]) << "step " << i + 1;
-    EXPECT_LT(std::abs(many.aux_losses[i] - one.aux_losses[i]), 1e-8) << "step " << i + 1;
+    const std::string step = on + "step " + std::to_string(i + 1);
+    tally_.check("loss", std::abs(many.losses[i] - one.losses[i]) / one.losses[i], 1e-8, step);
+    tally_.check("auxiliary loss", std::abs(many.aux_losses[i] - one.aux_losses[i]), 1e-8, step);
+    EXPECT_EQ(many.expert_counts[i], one.expert_counts[i]) << step;
   }
   EXPECT_EQ(many.eval_tokens, one.eval_tokens);
-  EXPECT_LT(std::abs(many.eval_loss - one.eval_loss), 1e-8 * one.eval_loss);
-  for (const auto& [name, weight] : one.weights)
-    EXPECT_LT(relative_error(many.weights.at(name), weight, 1e-6), 1e-8) << name;
-}
-
-// Initial weights depend on seed and parameter alone: equal bits in every layout (userlog E8).
-TEST(InitialWeightsRanks, AreBitEqualInEveryLayout) {
-  const auto one = run_layout(run_of({"tp=1"}), {.steps = 0}).weights;
-  for (const char* layout : {"tp=4", "pp=4", "dp=3,ep=1", "tp=2,pp=2,cp=2,dp=2,ep=4", "dp=4,ep=2,etp=2"}) {
-    auto run = run_of({"tp=1"});
-    run.layout = or_throw(topology::complete_layout(or_throw(topology::parse_layout(layout)), 0));
-    run.global_batch = 4 * run.layout.dp;
-    for (const auto& [name, weight] : run_layout(run, {.steps = 0}).weights)
-      EXPECT_TRUE(weight.equal(one.at(name))) << layout << " " << name;
+  tally_.check("evaluation loss", std::abs(many.eval_loss - one.eval_loss) / one.eval_loss, 1e-8, on + "step 20");
+  for (const auto& param : spec::param_table(run.model)) {
+    const at::Tensor &grad = one.grads.at(param.name), &weight = one.weights.at(param.name);
+    const std::string where = on + param.name;
+    if (!param.trained) {
+      EXPECT_TRUE(many.weights.at(param.name).equal(weight)) << where << " must be equal bit for bit";
+      EXPECT_GT(at::norm(weight).item<double>(), 0) << where << " never moved: the test would be blind to it";
+      continue;
+    }
+    EXPECT_GT(at::norm(grad).item<double>(), 0) << where << " has no gradient: the test would be blind to it";
+    tally_.check("gradient", relative_error(many.grads.at(param.name), grad, 1e-6 * norm), 1e-10, where);
+    tally_.check("weight", relative_error(many.weights.at(param.name), weight, 1e-6), 1e-8, where);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, ParityRanks,
-    testing::Values(Case{"dp=2"}, Case{"dp=4"}, Case{"tp=2"}, Case{"tp=4"}, Case{"cp=2"}, Case{"cp=4"}, Case{"pp=2"},
-                    Case{"pp=4"}, Case{"pp=3,split=2|1|1"}, Case{"dp=2,ep=2"}, Case{"cp=2,ep=2"}, Case{"tp=2,ep=2"},
-                    Case{"tp=2,etp=2"}, Case{"dp=4,ep=4"}, Case{"dp=4,ep=2,etp=2"}, Case{"tp=2,cp=2,ep=2"},
-                    Case{"pp=2,cp=2,ep=2"}, Case{"dp=2", true, false, 2}, Case{"tp=2,pp=2,cp=2,dp=2,ep=4"},
-                    Case{"tp=2,pp=2,cp=2,dp=2,ep=2,etp=2"}, Case{"tp=4,pp=2,cp=2,ep=8"}, Case{"tp=2,sp=off", false},
-                    Case{"tp=4,sp=off", false}, Case{"tp=2", false}, Case{"tp=2,cp=2,sp=off", false},
-                    Case{"tp=2,dp=2,pp=2", false}, Case{"pp=2", true, true}, Case{"tp=2,pp=4,dp=2,ep=2", true, true},
-                    Case{"tp=2,cp=2,pp=2,sp=off", false, true}));
+INSTANTIATE_TEST_SUITE_P(Matrix, ParityRanks, testing::ValuesIn(matrix()));
+
+// Some expert of some layer gets no token in a step.
+TEST(IdleExpertsRanks, AreInTheMatrix) {
+  const Case c{"tp=1", Model::idle};
+  const auto run = run_of(c);
+  const auto& counts = reference(c).fp64.expert_counts.at(0);
+  int64_t idle = 0;
+  for (int layer = 0; layer < run.model.num_layers; ++layer) {
+    for (int64_t e = 0; e < run.model.num_experts; ++e)
+      idle += run.model.moe_layers[layer] && counts[layer * run.model.num_experts + e] == 0;
+  }
+  EXPECT_GT(idle, 0);
+}
 
 }  // namespace
 }  // namespace penteract::parity

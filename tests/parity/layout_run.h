@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,9 +31,10 @@ struct LayoutRun {
   std::map<std::string, at::Tensor> grads;    // of the first step, fp64
   std::map<std::string, at::Tensor> weights;  // masters after the last step, fp64
   std::vector<double> losses, norms, aux_losses;
-  std::vector<std::vector<int64_t>> expert_counts;  // of each step
-  GlobalRoutes routes;                              // of the first step
-  double eval_loss = 0;                             // after the last step, on rows of their own
+  std::vector<std::vector<int64_t>> expert_counts;                // of each step
+  GlobalRoutes routes;                                            // of the first step
+  double smallest_gap = std::numeric_limits<double>::infinity();  // RoutingStats, over the first step
+  double eval_loss = 0;                                           // after the last step, on rows of their own
   int64_t eval_tokens = 0;
 };
 
@@ -130,7 +132,8 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
             return model::TokenPlaces(engine.batch_shape(), run.layout, coord, batch, false);
           };
           model::Taps taps;
-          if (step == 1) taps.record = &record;
+          double gap = std::numeric_limits<double>::infinity();
+          if (step == 1) taps.record = &record, taps.smallest_gap = &gap;
           if (step == 1 && options.replay != nullptr) {
             taps.replay = &replay;
             for (const auto& [layer, global] : *options.replay) {
@@ -142,6 +145,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
           if (step == 1) {
             grads.add(engine.store(), [](parallel::FlatBuffer& b) { return b.grad_shard(); });
             const std::lock_guard lock(mutex);
+            out.smallest_gap = std::min(out.smallest_gap, gap);
             for (auto& [layer, global] : out.routes) {
               for (int64_t b = 0; b < num_batches; ++b)
                 if (record[layer][b].defined()) places(b).to_global(record[layer][b].cpu(), global);
@@ -155,6 +159,7 @@ inline LayoutRun run_layout(const spec::RunSpec& run, const RunOptions& options 
           }
         }
         weights.add(engine.store(), [](parallel::FlatBuffer& b) { return b.master; });
+        if (options.steps == 0) return {};
         const auto eval = engine.eval_batch(random_rows(run, 1000, options.absent_rows));
         if (context.rank == 0) {
           out.eval_tokens = eval.target_tokens;

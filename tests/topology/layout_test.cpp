@@ -119,7 +119,12 @@ TEST(LayersPerStage, UnevenSplitsLoseNoLayer) {
   EXPECT_EQ(*layers_per_stage(*make("pp=2,split=11|16"), 27), (std::vector<int>{11, 16}));
   EXPECT_FALSE(layers_per_stage(*make("pp=2,split=11|13"), 48).ok());
   EXPECT_EQ(*layers_per_stage(*make("tp=1"), 27), (std::vector<int>{27}));
-  EXPECT_FALSE(layers_per_stage(*make("pp=4"), 3).ok());
+}
+
+TEST(LayersPerStage, AStageMayHaveNone) {
+  EXPECT_EQ(*layers_per_stage(*make("pp=4"), 3), (std::vector<int>{1, 1, 1, 0}));
+  EXPECT_EQ(*layers_per_stage(*make("pp=3,split=2|0|3"), 5), (std::vector<int>{2, 0, 3}));
+  EXPECT_EQ(make("pp=2,split=-1|6").error().code, ErrorCode::layout_syntax);
 }
 
 TEST(ToString, ReadsBack) {

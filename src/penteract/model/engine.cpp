@@ -87,6 +87,7 @@ StepResult Engine::forward_backward(const RowReader& read, const Taps& taps) {
   const int64_t layers = run_.model.num_layers, experts = run_.model.num_experts;
   stats.aux_loss = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
   stats.expert_counts = at::zeros({layers, experts}, at::kLong);
+  stats.smallest_gap = taps.smallest_gap;
   Decoder::Pass pass;
   if (run_.model.has_experts()) {
     pass.stats = &stats;

@@ -32,6 +32,7 @@ struct Taps {
   const Routes* replay = nullptr;             // Decoder::Pass
   Routes* record = nullptr;                   // resized here
   std::vector<at::Tensor>* logits = nullptr;  // resized here; given on all ranks or on none
+  double* smallest_gap = nullptr;             // RoutingStats, of this rank's tokens; training only
 };
 
 class Engine {

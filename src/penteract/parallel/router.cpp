@@ -6,6 +6,9 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "penteract/ops/matmul.h"
 #include "penteract/ops/op.h"
 #include "penteract/ops/router.h"
@@ -81,6 +84,18 @@ at::Tensor balancing_grad(const at::Tensor& probs, const at::Tensor& counts, con
   return (live * slope.unsqueeze(0)).reshape({-1, num_experts});
 }
 
+// The least distance of a non-pad token's k-th largest score to the next one: how little would change a choice.
+double smallest_gap(const at::Tensor& scores, const at::Tensor& valid, int64_t k) {
+  double gap = std::numeric_limits<double>::infinity();
+  if (k == scores.size(1)) return gap;
+  const at::Tensor sorted = std::get<0>(scores.to(at::kDouble).sort(1, /*descending=*/true)).contiguous();
+  const auto* s = sorted.data_ptr<double>();
+  for (int64_t t = 0; t < sorted.size(0); ++t, s += sorted.size(1)) {
+    if (valid.data_ptr<bool>()[t]) gap = std::min(gap, s[k - 1] - s[k]);
+  }
+  return gap;
+}
+
 }  // namespace
 
 Routing route(const at::Tensor& x, const RouterSpec& spec, const at::Tensor& valid, const at::Tensor& replay,
@@ -97,6 +112,10 @@ Routing route(const at::Tensor& x, const RouterSpec& spec, const at::Tensor& val
   at::AutoGradMode off(false);
   const at::Tensor counts = count_choices(choice.experts, valid, losses.rows, choice.probs.size(1));
   stats->expert_counts[spec.layer].add_(counts.sum(0).to(stats->expert_counts.device()));
+  if (stats->smallest_gap != nullptr) {
+    const at::Tensor scores = spec.bias != nullptr ? choice.probs + spec.bias->use() : choice.probs;
+    *stats->smallest_gap = std::min(*stats->smallest_gap, smallest_gap(scores, valid, k));
+  }
   if (losses.balance_per_row != 0) {
     const at::Tensor grad = balancing_grad(choice.probs, counts, valid, k, losses);
     stats->aux_loss.add_((choice.probs * grad).sum().to(stats->aux_loss.options()));

@@ -32,8 +32,9 @@ struct RouterSpec {
 
 // What the layers of a step add up, per rank; reduced once at the end of the step.
 struct RoutingStats {
-  at::Tensor aux_loss;       // scalar double: this rank's part of the auxiliary losses
-  at::Tensor expert_counts;  // int64 [layers, E]: non-pad choices of this rank's tokens
+  at::Tensor aux_loss;             // scalar double: this rank's part of the auxiliary losses
+  at::Tensor expert_counts;        // int64 [layers, E]: non-pad choices of this rank's tokens
+  double* smallest_gap = nullptr;  // lowered to the least distance of a non-pad token's k-th score to the next one
 };
 
 struct Routing {

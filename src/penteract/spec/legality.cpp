@@ -62,6 +62,7 @@ std::vector<Layout> nearest_layouts(const ModelSpec& m, const Layout& wanted, in
     for (int cp : divisors) {
       for (int pp : divisors) {
         if (n % (int64_t{tp} * cp * pp) != 0) continue;
+        if (pp > m.num_layers && pp != wanted.pp) continue;  // legal, but no advice: a stage without layers
         const int plane = n / pp;
         for (int ep : divisors) {
           for (int etp : divisors) {

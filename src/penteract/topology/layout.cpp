@@ -19,11 +19,11 @@ Error syntax(const std::string& piece, std::string what, std::string remedy) {
   return {ErrorCode::layout_syntax, std::move(what), fmt::format("layout \"{}\"", piece), std::move(remedy)};
 }
 
-Result<int> parse_count(std::string_view text, const std::string& piece) {
+Result<int> parse_count(std::string_view text, const std::string& piece, int least) {
   int value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || value < 1 || value > kMaxAxis) {
-    return syntax(piece, fmt::format("\"{}\" is no whole number from 1 to {}", text, kMaxAxis),
+  if (ec != std::errc() || end != text.data() + text.size() || value < least || value > kMaxAxis) {
+    return syntax(piece, fmt::format("\"{}\" is no whole number from {} to {}", text, least, kMaxAxis),
                   "write for example tp=2, split=2|1");
   }
   return value;
@@ -52,7 +52,7 @@ int Layout::size(Axis axis) const {
 Result<std::vector<int>> parse_split(const std::string& text) {
   std::vector<int> split;
   for (const auto& piece : split_text(text, '|')) {
-    PENT_ASSIGN(const int count, parse_count(trim(piece), "split=" + text));
+    PENT_ASSIGN(const int count, parse_count(trim(piece), "split=" + text, 0));
     split.push_back(count);
   }
   return split;
@@ -80,7 +80,7 @@ Result<LayoutRequest> parse_layout(const std::string& text) {
     bool known = false;
     for (const Key& k : keys) {
       if (key != k.name) continue;
-      PENT_ASSIGN(*k.value, parse_count(value, text));
+      PENT_ASSIGN(*k.value, parse_count(value, text, 1));
       known = true;
     }
     if (key == "sp") {
@@ -200,11 +200,6 @@ std::string to_string(const Layout& l) {
 Result<std::vector<int>> layers_per_stage(const Layout& layout, int num_layers) {
   const int stages = layout.num_stages();
   if (layout.split.empty()) {
-    if (stages > num_layers) {
-      return Error{ErrorCode::layout_illegal,
-                   fmt::format("{} stages (pp·vpp) but only {} layers: some stage would own none", stages, num_layers),
-                   "layout.pp", fmt::format("choose pp·vpp of at most {}", num_layers)};
-    }
     std::vector<int> counts(stages, num_layers / stages);
     for (int i = 0; i < num_layers % stages; ++i) ++counts[i];
     return counts;

@@ -37,7 +37,7 @@ struct LayoutRequest {
 // Reads "tp=2,pp=2,sp=on,split=14|13". Errors: layout_syntax, naming the piece and the nearest word.
 Result<LayoutRequest> parse_layout(const std::string& text);
 
-// Reads "14|13". Errors: layout_syntax.
+// Reads "14|13"; a stage may have 0 layers. Errors: layout_syntax.
 Result<std::vector<int>> parse_split(const std::string& text);
 
 // Completes a request for a world of num_ranks ranks (0: the product of the axes): unset axes are 1, dp follows,
@@ -49,7 +49,8 @@ Result<Layout> complete_layout(const LayoutRequest& request, int num_ranks);
 // back (edp, which follows, is checked by complete_layout).
 std::string to_string(const Layout& layout);
 
-// Layers of each stage: `split` where given, else as even as possible, earlier stages taking the remainder.
+// Layers of each stage: `split` where given, else as even as possible, earlier stages taking the remainder. A stage
+// without layers passes activations on; the first one embeds and the last one computes the loss all the same.
 // Errors: layout_illegal when the numbers do not add up to num_layers or are not pp·vpp many.
 Result<std::vector<int>> layers_per_stage(const Layout& layout, int num_layers);
 
