@@ -62,7 +62,7 @@ TEST_F(BadLayoutProcs, WhatCannotBeReadIsTwo) {
 TEST_F(BadLayoutProcs, WhatCannotWorkIsFour) {
   for (const Case& c : {
            Case{"tp=8", "num_attention_heads"},
-           {"pp=3", "3 stages"},
+           {"pp=3,split=1|1|1", "adds up to 3"},
            {"dp=3", "batch.global"},
            {"dp=8", "use 8, or"},
            {"tp=1048576,pp=1048576,cp=1048576", "at most 1048576"},

@@ -54,7 +54,6 @@ TEST(ParseLayout, BadTextNamesThePiece) {
                            "TP=2",
                            "split=|",
                            "split=2|",
-                           "split=0|4",
                            ",",
                            "tp=+2",
                            "tp=0x2",

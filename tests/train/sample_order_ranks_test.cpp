@@ -12,6 +12,8 @@
 #include "data/sample_stream.h"
 #include "parity/small_models.h"
 #include "penteract/base/log.h"
+#include "penteract/families/registry.h"
+#include "penteract/spec/recipe.h"
 #include "penteract/train/loop.h"
 
 namespace penteract::train {
@@ -26,6 +28,7 @@ class SampleOrderRanks : public ::testing::Test {
  protected:
   SampleOrderRanks() {
     run_ = parity::small_dense();
+    run_.family = run_.model.family = "qwen3";
     run_.model.num_layers = 1;
     run_.model.moe_layers = {false};
     run_.data.seq_length = 4;
@@ -51,15 +54,16 @@ class SampleOrderRanks : public ::testing::Test {
     run.micro_batch = batch.micro;
     run.global_batch = batch.global;
     run.steps = last;
+    const std::string recipe = spec::to_toml(run, families::write_model(run.model));
     const auto directory = or_throw(RunDirectory::open(folder_.path(dir)));
-    const auto resume = or_throw(find_resume_point(directory.checkpoints(), run, "", {}));
+    const auto resume = or_throw(find_resume_point(directory.checkpoints(), run, recipe, {}));
     const auto windows_of_run = or_throw(data::TrainingWindows::create(
         {{windows(num_windows), 1, "train"}}, run.data.seq_length, run.seed,
         resume ? std::optional(resume->plan) : std::nullopt, resume ? resume->reader->state().samples : 0));
     const Corpus corpus;
     const std::atomic<bool> stop_flag = stop;
     RunOutcome outcome;
-    const RunInputs inputs{run, corpus, directory, "", windows_of_run, resume ? &*resume : nullptr, stop_flag, {}};
+    const RunInputs inputs{run, corpus, directory, recipe, windows_of_run, resume ? &*resume : nullptr, stop_flag, {}};
     comm::WorldOptions options;
     options.intra_op_threads = 1;
     const Status status = comm::run_rank_threads(

@@ -3,19 +3,14 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
 namespace penteract::parallel {
 
 class HostView {
  public:
   // What the tensor held before is not there: all of it is to be written.
-  explicit HostView(at::Tensor target)
-      : target_(std::move(target)),
-        host_(target_.is_cpu() ? target_ : at::empty(target_.sizes(), target_.options().device(at::kCPU))) {}
-  ~HostView() {
-    if (!target_.is_cpu()) target_.copy_(host_);
-  }
+  explicit HostView(at::Tensor target);
+  ~HostView();
   HostView(const HostView&) = delete;
   HostView& operator=(const HostView&) = delete;
 

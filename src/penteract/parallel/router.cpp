@@ -88,10 +88,11 @@ at::Tensor balancing_grad(const at::Tensor& probs, const at::Tensor& counts, con
 double smallest_gap(const at::Tensor& scores, const at::Tensor& valid, int64_t k) {
   double gap = std::numeric_limits<double>::infinity();
   if (k == scores.size(1)) return gap;
-  const at::Tensor sorted = std::get<0>(scores.to(at::kDouble).sort(1, /*descending=*/true)).contiguous();
+  const at::Tensor sorted = std::get<0>(scores.cpu().to(at::kDouble).sort(1, /*descending=*/true)).contiguous();
+  const at::Tensor live = valid.cpu();
   const auto* s = sorted.data_ptr<double>();
   for (int64_t t = 0; t < sorted.size(0); ++t, s += sorted.size(1)) {
-    if (valid.data_ptr<bool>()[t]) gap = std::min(gap, s[k - 1] - s[k]);
+    if (live.data_ptr<bool>()[t]) gap = std::min(gap, s[k - 1] - s[k]);
   }
   return gap;
 }

@@ -127,10 +127,10 @@ class RankLoop {
 
     // One exchange: a signal at any rank stops all at this step; the worst rank's memory.
     const bool stop_here = in_.stop.load();
-    const auto all = context_.world.all_gather_int64(
-        {stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes()),
-         static_cast<int64_t>(context_.peak_reserved_bytes())},
-        {.tag = "step end"});
+    const auto all =
+        context_.world.all_gather_int64({stop_here ? 1 : 0, static_cast<int64_t>(context_.memory.peak_bytes()),
+                                         static_cast<int64_t>(context_.peak_reserved_bytes())},
+                                        {.tag = "step end"});
     int64_t memory_max = 0, memory_sum = 0;
     bool stop = false;
     for (size_t i = 0; i < all.size(); i += 3) {
