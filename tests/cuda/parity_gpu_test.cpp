@@ -2,6 +2,8 @@
 // rank, on rank threads that share a device, and on one rank a device over NCCL. One device or two: the layouts follow.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "parity/layout_run.h"
 #include "parity/small_models.h"
 #include "penteract/cuda/open.h"
@@ -72,18 +74,39 @@ TEST_P(CudaParity, Fp32EqualsTheCpu) {
   EXPECT_EQ(gpu.eval_tokens, cpu.eval_tokens);
 }
 
-// bf16 with the routes of fp32: each gradient within twice the error of one CPU rank in bf16, plus 2^-8.
+// bf16 with the routes of fp32: each gradient within twice the error of one CPU rank in bf16, plus 2^-8; the error over
+// some draws together, as in parity/bf16_ranks_test.cpp.
 TEST_P(CudaParity, Bf16StaysWithinTheBoundOfTheCpu) {
-  const Case one{"tp=1", GetParam().experts};
-  const LayoutRun reference = run_layout(run_of(one, spec::Recipe::fp32), {.steps = 1});
-  const LayoutRun cpu = run_layout(run_of(one, spec::Recipe::bf16), {.steps = 1, .replay = &reference.routes});
-  const auto run = run_of(GetParam(), spec::Recipe::bf16);
-  const LayoutRun gpu = run_layout(run, {.steps = 1, .replay = &reference.routes, .device = devices(run)});
-  for (const auto& [name, grad] : reference.grads) {
-    const double floor = 1e-6 * reference.norms[0];
-    const double bound = 2 * relative_error(cpu.grads.at(name), grad, floor) + 0x1p-8;
-    EXPECT_LT(relative_error(gpu.grads.at(name), grad, floor), bound) << name;
+  constexpr uint64_t kDraws = 8;
+  struct Squares {
+    double cpu = 0, gpu = 0, size = 0;
+  };
+  std::map<std::string, Squares> squares;
+  const auto square = [](const at::Tensor& t) { return std::pow(at::norm(t).item<double>(), 2); };
+  for (uint64_t draw = 1; draw <= kDraws; ++draw) {
+    const auto drawn = [draw](const Case& c, spec::Recipe precision) {
+      spec::RunSpec run = run_of(c, precision);
+      run.seed = draw;
+      return run;
+    };
+    const Case one{"tp=1", GetParam().experts};
+    const LayoutRun reference = run_layout(drawn(one, spec::Recipe::fp32), {.steps = 1});
+    const LayoutRun cpu = run_layout(drawn(one, spec::Recipe::bf16), {.steps = 1, .replay = &reference.routes});
+    const auto run = drawn(GetParam(), spec::Recipe::bf16);
+    const LayoutRun gpu = run_layout(run, {.steps = 1, .replay = &reference.routes, .device = devices(run)});
+    for (const auto& [name, grad] : reference.grads) {
+      squares[name].cpu += square(cpu.grads.at(name) - grad);
+      squares[name].gpu += square(gpu.grads.at(name) - grad);
+      squares[name].size += square(grad);
+    }
   }
+  double worst = 0;
+  for (const auto& [name, s] : squares) {
+    const double error = std::sqrt(s.gpu / s.size), bound = 2 * std::sqrt(s.cpu / s.size) + 0x1p-8;
+    EXPECT_LT(error, bound) << name;
+    worst = std::max(worst, error / bound);
+  }
+  fmt::print("{}: bf16, worst gradient {:.2f} of its bound\n", GetParam().layout, worst);
 }
 
 // Initial weights are the CPU's bit for bit, and a run repeats itself bit for bit.
