@@ -26,7 +26,7 @@ part() {
   fi
 }
 
-tests() { run test_cuda --gtest_brief=1; }
+tests() { timeout 240 "$bundle/run.sh" test_cuda; }
 
 # 16 rank threads on one GPU: 20 steps with saves, the second half again from the save at 10 with equal bits; one rank.
 demo() {

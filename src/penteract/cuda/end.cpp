@@ -44,9 +44,6 @@ ReduceType reduce_type(at::ScalarType dtype) {
 
 }  // namespace
 
-OwnStream::OwnStream() { C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-OwnStream::~OwnStream() { C10_CUDA_IGNORE_ERROR(cudaStreamDestroy(stream_)); }
-
 CudaEnd::CudaEnd(int rank, int device, NcclCommunicators& communicators)
     : rank_(rank),
       device_((c10::cuda::set_device(static_cast<c10::DeviceIndex>(device)), at::kCUDA),

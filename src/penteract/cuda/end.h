@@ -8,21 +8,9 @@
 #include "penteract/comm/device.h"
 #include "penteract/cuda/memory.h"
 #include "penteract/cuda/nccl.h"
+#include "penteract/cuda/own_stream.h"
 
 namespace penteract::cuda {
-
-// A stream of its own, that no default-stream work waits for.
-class OwnStream {
- public:
-  OwnStream();  // on the current device
-  ~OwnStream();
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 class CudaEnd : public comm::DeviceEnd {
  public:

@@ -1,5 +1,6 @@
-// NCCL communicators of the rank threads of one process, one rank a device. Made when they are first used, all members at
-// once by whoever comes first, so nobody waits for a peer on the host.
+// NCCL communicators of the rank threads of one process, one rank a device. Made and connected when they are first used,
+// all members at once by whoever comes first: NCCL connects two ranks when they first send and receive, and a rank that
+// sends would wait on the host for a peer that is sending too.
 // Thread-safety: all functions; a communicator is used by its member's thread alone.
 #pragma once
 
