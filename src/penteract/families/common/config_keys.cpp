@@ -43,7 +43,7 @@ Status read_decoder_sizes(ConfigTable& t, spec::ModelSpec& m) {
                    fmt::format("is {}, rotary positions need an even number", m.head_dim), "");
   PENT_TRY(t.get("vocab_size", m.vocab_size, 1, int64_t{1} << 31));
   PENT_TRY(t.get("tie_word_embeddings", m.tie_embeddings));
-  PENT_TRY(t.get("rms_norm_eps", m.norm_eps, 0, 1));
+  PENT_TRY(t.get("rms_norm_eps", m.norm_eps, 1e-30, 1));
   PENT_TRY(t.get("initializer_range", m.initializer_range, 0, 1e3));
   PENT_TRY(t.get("max_position_embeddings", m.max_position_embeddings, 1, int64_t{1} << 31));
   accept_irrelevant(t, {"architectures", "model_type", "torch_dtype", "dtype", "use_cache", "bos_token_id",
