@@ -73,7 +73,7 @@ TEST(Tokenizer, QwenSpecialTokensFollowTheRanks) {
 TEST(Tokenizer, OneVeryLongWordIsNotQuadratic) {
   const auto tokenizer = golden("qwen");
   std::string text;
-  for (int i = 0; i < 400'000; ++i) text += static_cast<char>('a' + (i * i / 7 + i) % 26);
+  for (int64_t i = 0; i < 400'000; ++i) text += static_cast<char>('a' + (i * i / 7 + i) % 26);
   EXPECT_EQ(or_throw(tokenizer->decode(or_throw(tokenizer->encode(text)))), text);
   const std::string blanks = std::string(300'000, ' ') + "x";  // every space is given back once
   EXPECT_EQ(or_throw(tokenizer->decode(or_throw(tokenizer->encode(blanks)))), blanks);

@@ -84,6 +84,11 @@ TEST(Intersect, MatchesBruteForce) {
   }
 }
 
+TEST(Slice, TextOfNumbersWhoseSumDoesNotFit) {
+  EXPECT_EQ((Slice{{0, 16}, {4, 16}}).to_string(), "[0:4, 16:32]");
+  EXPECT_EQ((Slice{{INT64_MAX}, {3}}).to_string(), "[9223372036854775807:+3]");
+}
+
 TEST(EvenPart, CoversWithoutGaps) {
   for (int64_t size : {0, 1, 5, 101, 151936}) {
     for (int64_t parts : {1, 2, 3, 7, 16}) {

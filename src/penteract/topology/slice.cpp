@@ -17,7 +17,10 @@ int64_t Slice::num_elements() const {
 std::string Slice::to_string() const {
   std::string text = "[";
   for (int d = 0; d < num_dims(); ++d) {
-    text += fmt::format("{}{}:{}", d ? ", " : "", offset[d], offset[d] + size[d]);
+    // Also of a file's numbers before they are checked: their sum may not fit.
+    int64_t end = 0;
+    const bool fits = !__builtin_add_overflow(offset[d], size[d], &end);
+    text += fmt::format("{}{}:{}", d ? ", " : "", offset[d], fits ? fmt::to_string(end) : fmt::format("+{}", size[d]));
   }
   return text + "]";
 }
