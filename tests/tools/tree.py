@@ -16,11 +16,17 @@ def write(root, files):
         path.write_text(text, encoding="utf-8")
 
 
-def run_tool(name, *args):
-    """(exit code, stdout and stderr) of the main of tools/NAME, in this process."""
+def load_tool(name):
+    """tools/NAME as a module."""
     spec = importlib.util.spec_from_file_location(name.removesuffix(".py"), ROOT / "tools" / name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def run_tool(name, *args):
+    """(exit code, stdout and stderr) of the main of tools/NAME, in this process."""
+    module = load_tool(name)
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
