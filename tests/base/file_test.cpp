@@ -92,8 +92,11 @@ TEST_F(Files, LeftoversOfTheDeadGoAndFilesOfTheLivingStay) {
   EXPECT_EQ(names(), (std::set<std::string>{"b.tmp-1-0", "a.tmp-1", "a.tmp-x-1", "a.tmp", ".tmp-1-1", "a.tmp-5-5",
                                             "a.tmp-1-1"}));
   ASSERT_TRUE(writer->write("whole", 5).ok());
-  ASSERT_TRUE(writer->close().ok());
+  ASSERT_TRUE(writer->sync().ok());
   EXPECT_EQ(*read_file(path("a.tmp-1-1")), "whole");
+  remove_leftovers(folder_.string());
+  EXPECT_TRUE(fs::exists(path("a.tmp-1-1"))) << "until it has its last name it is the writer's";
+  { const FileWriter ended = std::move(*writer); }
   remove_leftovers(folder_.string());
   EXPECT_EQ(names(), (std::set<std::string>{"a.tmp-1", "a.tmp-x-1", "a.tmp", ".tmp-1-1", "a.tmp-5-5"}));
   remove_leftovers(path("nowhere"));

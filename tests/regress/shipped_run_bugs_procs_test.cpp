@@ -16,7 +16,7 @@ Json last_line(const SmallRun& run, const std::string& dir) {
 
 TEST(OneStageEvalProcs, HasAllLayersOfASplitCheckpoint) {
   const SmallRun run;
-  const Ended trained = run.train({"model.num_hidden_layers=3", "layout.split=[2,1]", "precision.recipe=fp64",
+  const Ended trained = run.train({"model.num_hidden_layers=3", "layout.split=2|1", "precision.recipe=fp64",
                                    "train.steps=2", "model.initializer_range=0.2"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   // Two batches of 4 windows there, one of 8 here.

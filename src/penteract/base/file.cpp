@@ -132,8 +132,11 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return errno_error(ErrorCode::storage_write, path, "create");
     // Where a file system has no locks nothing is removed either. Between open and lock the file may be taken for a
-    // leftover: then it is made again.
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || still_named(fd, path)) return FileWriter(fd, path);
+    // leftover by someone who holds the lock for a moment: then it is made again.
+    int locked = 0;
+    do locked = ::flock(fd, LOCK_EX);
+    while (locked != 0 && errno == EINTR);
+    if (locked != 0 || still_named(fd, path)) return FileWriter(fd, path);
     ::close(fd);
   }
 }
@@ -155,10 +158,9 @@ Status FileWriter::write(const void* data, size_t size_bytes) {
   return {};
 }
 
-Status FileWriter::close() {
+Status FileWriter::sync() {
+  // The descriptor, and with it the lock, is kept: the file has its last name only when the caller has renamed it.
   if (::fsync(fd_) != 0) return errno_error(ErrorCode::storage_write, path_, "sync");
-  const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) return errno_error(ErrorCode::storage_write, path_, "close");
   return {};
 }
 
@@ -190,7 +192,7 @@ Status write_file_atomic(const std::string& path, std::string_view bytes) {
   auto fill = [&]() -> Status {
     PENT_ASSIGN(FileWriter file, FileWriter::create(aside));
     PENT_TRY(file.write(bytes.data(), bytes.size()));
-    PENT_TRY(file.close());
+    PENT_TRY(file.sync());
     if (::rename(aside.c_str(), path.c_str()) != 0) return errno_error(ErrorCode::storage_write, path, "rename into");
     return sync_directory(parent_of(path));
   };

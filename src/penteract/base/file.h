@@ -35,8 +35,8 @@ Status make_directories(const std::string& path);
 // The error of errno: storage_full for ENOSPC and EDQUOT, else `code`.
 Error errno_error(ErrorCode code, const std::string& path, const std::string& doing);
 
-// A file opened for writing, locked against remove_leftovers until it is closed; close() syncs. Destroyed unclosed, the
-// file stays as it is (the caller's temporary).
+// A file opened for writing, locked against remove_leftovers while the writer lives. Destroyed, it leaves the file as it is
+// (the caller's temporary).
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);
@@ -44,7 +44,9 @@ class FileWriter {
   FileWriter& operator=(FileWriter&&) noexcept;
   ~FileWriter();
   Status write(const void* data, size_t size_bytes);
-  Status close();  // fsync and close
+  // fsync. The file stays open and locked, so that nobody takes it for a leftover, until the writer is destroyed: rename it
+  // before.
+  Status sync();
   uint64_t offset_bytes() const { return offset_bytes_; }
 
  private:

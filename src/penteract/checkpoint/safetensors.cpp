@@ -229,7 +229,7 @@ Status SafetensorsWriter::append(const void* data, size_t size_bytes) {
 
 Status SafetensorsWriter::close() {
   PENT_CHECK_EQ(next_, tensors_.size());
-  return file_.close();
+  return file_.sync();
 }
 
 }  // namespace penteract::checkpoint

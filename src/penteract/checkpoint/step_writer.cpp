@@ -91,7 +91,7 @@ Result<PartRecord> write_part(const std::string& dir, int64_t step, int rank, in
   const std::string bytes = encode_catalog(catalog);
   PENT_ASSIGN(FileWriter catalog_file, FileWriter::create(join_path(dir, catalog_name(rank))));
   PENT_TRY(catalog_file.write(bytes.data(), bytes.size()));
-  PENT_TRY(catalog_file.close());
+  PENT_TRY(catalog_file.sync());
   return PartRecord{rank, bytes.size(), hash128_hex(bytes.data(), bytes.size()), file.size_bytes};
 }
 

@@ -116,18 +116,19 @@ std::string IndexedDatasetWriter::index_bytes() const {
 Status IndexedDatasetWriter::finish(Existing existing) {
   PENT_CHECK(bin_.has_value(), "the writer is finished");
   PENT_TRY(bin_->write(buffer_.data(), buffer_.size()));
-  PENT_TRY(bin_->close());
-  bin_.reset();
+  PENT_TRY(bin_->sync());
   PENT_ASSIGN(FileWriter idx, FileWriter::create(idx_aside_));
   const std::string index = index_bytes();
   PENT_TRY(idx.write(index.data(), index.size()));
-  PENT_TRY(idx.close());
+  PENT_TRY(idx.sync());
   // An index of before must not meet other tokens.
   if (existing == Existing::other && ::unlink((prefix_ + ".idx").c_str()) != 0 && errno != ENOENT) {
     return errno_error(ErrorCode::storage_write, prefix_ + ".idx", "replace");
   }
   PENT_TRY(move_into_place(bin_aside_, prefix_ + ".bin"));
-  return move_into_place(idx_aside_, prefix_ + ".idx");
+  PENT_TRY(move_into_place(idx_aside_, prefix_ + ".idx"));
+  bin_.reset();
+  return {};
 }
 
 }  // namespace penteract::data
