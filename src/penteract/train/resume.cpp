@@ -14,7 +14,6 @@
 namespace penteract::train {
 namespace {
 
-// Where it is not, the checkpoint is of a version that compared paths.
 bool has_tokenizer(const Json& extra) {
   return extra.is_object() && extra.contains("tokenizer") && extra["tokenizer"].is_string() && extra.contains("eod") &&
          extra["eod"].is_number_integer();
@@ -58,7 +57,10 @@ std::string encode_run_state(const Counters& c, const data::DataPlan& plan, cons
 
 Status check_tokenizer(const checkpoint::SharedState& state, const TokenizerIdentity& now, const std::string& path) {
   PENT_ASSIGN(const Json extra, parse_json(state.extra_json, "run state of the checkpoint"));
-  if (!has_tokenizer(extra)) return {};
+  if (!has_tokenizer(extra)) {
+    return Error{ErrorCode::checkpoint_malformed, "its run state lacks the tokenizer", "run state of the checkpoint",
+                 "use a checkpoint that a run wrote"};
+  }
   const auto fingerprint = extra["tokenizer"].get<std::string>();
   const auto eod = extra["eod"].get<int64_t>();
   constexpr const char* kRemedy = "name the one that the run began with, or start another run.dir";
