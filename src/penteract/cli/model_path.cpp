@@ -22,7 +22,8 @@ Result<std::string> resolve_step(const std::string& model) {
     return Error{ErrorCode::checkpoint_missing, "does not exist", model, "name a run directory or a checkpoint"};
   }
   if (fs::exists(model + "/config.json")) {
-    return Error{ErrorCode::recipe_unsupported, "Hugging Face directories are not supported in this version", model,
+    return Error{ErrorCode::recipe_unsupported,
+                 "this command does not read Hugging Face directories in this version; probe does", model,
                  "name a run directory or a checkpoint"};
   }
   const std::string folder = checkpoints_folder(model);
