@@ -110,6 +110,8 @@ TEST(IndexedDataset, OffsetsPassTwoToTheThirtyTwo) {
     folder.write("d.idx", Index{1, 8, {kLong, kLong, kLong, kLong, 3}, offsets, {0, 1, 2, 3, 4, 5}}.bytes());
     const auto d = or_throw(IndexedDataset::open(folder.path("d")));
     EXPECT_EQ(d->num_tokens(), 4 * int64_t{kLong} + 3);
+    // Before it is read: a wrong range would be billions of tokens.
+    ASSERT_EQ(or_throw(d->document_range(4)), std::pair(4 * int64_t{kLong}, 4 * int64_t{kLong} + 3));
     EXPECT_EQ(or_throw(d->document(4)), (std::vector<int32_t>{7, 8, 9}));
     EXPECT_EQ(or_throw(d->document_range(3)), std::pair(3 * int64_t{kLong}, 4 * int64_t{kLong}));
     EXPECT_EQ(tokens(*d, 4 * int64_t{kLong} - 1, 3), (std::vector<int32_t>{0, 7, 8}));
