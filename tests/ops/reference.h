@@ -59,7 +59,7 @@ inline double accumulate_unit_of(at::ScalarType dtype) { return dtype == at::kDo
 
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.is_contiguous() && b.is_contiguous() &&
-         std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
+         (a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0);
 }
 
 }  // namespace penteract::ops::test
