@@ -39,6 +39,7 @@ at::Tensor gather_rows(const at::Tensor& x, const at::Tensor& index) {
   if (use_aten(x, index)) return aten::gather_rows(x, index);
   auto out = at::empty({index.numel(), x.size(1)}, x.options());
   const size_t row_bytes = static_cast<size_t>(x.size(1)) * x.element_size();
+  if (row_bytes == 0) return out;
   const auto* from = static_cast<const char*>(x.data_ptr());
   auto* to = static_cast<char*>(out.data_ptr());
   at::parallel_for(0, index.numel(), rows_per_task(x.size(1)), [&](int64_t begin, int64_t end) {

@@ -52,6 +52,7 @@ Acc<T> row_sum_exp(const T* x, int64_t n, Acc<T> max) {
 template <class T>
 void row_cross_entropy_backward(T* x, int64_t n, Acc<T> lse, int64_t target, Acc<T> scale) {
   constexpr int64_t L = Vec<T>::kLanes;
+  if (n == 0) return;
   if (scale == 0) {
     std::memset(static_cast<void*>(x), 0, static_cast<size_t>(n) * sizeof(T));
     return;
